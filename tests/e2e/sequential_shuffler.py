@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from veil.shuffle.parties.attempt import Attempt
-from veil.shuffle.parties.settings import Settings
-from veil.shuffle.parties.shuffler import ShufflerProcess
+from veil.shuffle.protocol import Attempt
 from veil.shuffle.sequential import Sequential
+from veil.shuffle.settings import Settings
+from veil.shuffle.shuffler import ShufflerProcess
 
 
 def end_at(stage: str) -> None:

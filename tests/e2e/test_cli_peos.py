@@ -15,10 +15,10 @@ from veil import GRR, OLH, SubsetSelection
 from veil.histogram import Histogram
 from veil.shuffle import Shuffler
 from veil.shuffle.collection import Device
-from veil.shuffle.parties.certificates import make_authority
-from veil.shuffle.parties.plan import Plan
-from veil.shuffle.parties.settings import Settings
+from veil.shuffle.plan import Plan
 from veil.shuffle.rehearsal import free_addresses, running
+from veil.shuffle.settings import Settings
+from veil.shuffle.transport.certificates import make_authority
 
 PEOPLE, VALUES, FAKES = 300, 4, 120
 HELD = np.arange(PEOPLE) % 8 % VALUES

@@ -16,12 +16,12 @@ from tests.support.warm_start import start
 from tests.support.world import World
 
 from veil.errors import PartyError
-from veil.shuffle.parties.certificates import Identity, make_authority
-from veil.shuffle.parties.coordinator import Shuffled
-from veil.shuffle.parties.device import Submission, _leave, leave
-from veil.shuffle.parties.dialing import dial
-from veil.shuffle.parties.plan import DEVICE, SERVER
+from veil.shuffle.coordinator import Shuffled
 from veil.shuffle.peos import Peos, Schedule
+from veil.shuffle.plan import DEVICE, SERVER
+from veil.shuffle.submissions import Submission, _leave, leave
+from veil.shuffle.transport.certificates import Identity, make_authority
+from veil.shuffle.transport.connections import dial
 
 Elements = NDArray[np.uint64]
 
@@ -176,8 +176,8 @@ def test_a_silent_shuffler_is_named(tmp_path: Path) -> None:
 SERVER_STAGES = ["closing the collection", "waiting for the shufflers", "opening the outcome", "acknowledging"]
 SERVER_CODE = (
     "import sys, asyncio; from pathlib import Path; from tests.support.party import watch;"
-    "from veil.shuffle.parties.coordinator import Coordinator; from veil.shuffle.parties.settings import Settings;"
-    "from veil.shuffle.protocols import protocol_of; s = Settings.read(Path(sys.argv[1]));"
+    "from veil.shuffle.coordinator import Coordinator; from veil.shuffle.settings import Settings;"
+    "from veil.shuffle.protocol import protocol_of; s = Settings.read(Path(sys.argv[1]));"
     "watch(Path(sys.argv[1]).parent / 'fail');"
     "keep = lambda out: (s.folder.mkdir(parents=True), out.elements.tofile(s.folder / 'kept'));"
     "asyncio.run(Coordinator(s, protocol_of(s.plan, s.secret)).run(keep))"

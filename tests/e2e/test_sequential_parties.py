@@ -14,13 +14,13 @@ import pytest
 
 from veil.entropy import SeededForExperiments
 from veil.errors import PartyError, StoreError
-from veil.shuffle.parties.certificates import make_authority
-from veil.shuffle.parties.coordinator import Coordinator, Shuffled
-from veil.shuffle.parties.device import Submission, leave
-from veil.shuffle.parties.plan import Plan
-from veil.shuffle.parties.settings import Settings
+from veil.shuffle.coordinator import Coordinator, Shuffled
+from veil.shuffle.plan import Plan
 from veil.shuffle.rehearsal import free_addresses
 from veil.shuffle.sequential import Key, Sequential, SpotChecks, keys_in_plan, submissions_of, without_checks
+from veil.shuffle.settings import Settings
+from veil.shuffle.submissions import Submission, leave
+from veil.shuffle.transport.certificates import make_authority
 
 NAMES = ("mixer-1", "mixer-2", "mixer-3")
 PEOPLE, FAKES, CHECKS = 300, 50, 5

@@ -18,15 +18,15 @@ from tests.support.warm_start import run
 from tests.support.world import World
 
 from veil.errors import PartyError
-from veil.shuffle.parties.attempt import Attempt
-from veil.shuffle.parties.channel import Channel
-from veil.shuffle.parties.coordinator import Coordinator, Shuffled
-from veil.shuffle.parties.device import leave
-from veil.shuffle.parties.dialing import dial
-from veil.shuffle.parties.plan import DEVICE, SERVER
-from veil.shuffle.parties.settings import Settings
-from veil.shuffle.parties.shuffler import ShufflerProcess
+from veil.shuffle.coordinator import Coordinator, Shuffled
 from veil.shuffle.peos import Peos
+from veil.shuffle.plan import DEVICE, SERVER
+from veil.shuffle.protocol import Attempt
+from veil.shuffle.settings import Settings
+from veil.shuffle.shuffler import ShufflerProcess
+from veil.shuffle.submissions import leave
+from veil.shuffle.transport.channel import Channel
+from veil.shuffle.transport.connections import dial
 
 REPORTS = np.random.default_rng(0).integers(0, 2**64, 20, dtype=np.uint64)
 SILENCE, MAX_SECONDS = 4.0, 10.0

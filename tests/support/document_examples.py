@@ -63,10 +63,10 @@ from veil.numeric import (
 )
 from veil.post import METHODS
 from veil.shuffle import Shuffler
-from veil.shuffle.parties.device import Submission
-from veil.shuffle.parties.plan import Address, Plan
 from veil.shuffle.peos import SecretKey
+from veil.shuffle.plan import Address, Plan
 from veil.shuffle.sequential import Key, SpotChecks
+from veil.shuffle.submissions import Submission
 from veil.sql import (
     HI,
     HIO,

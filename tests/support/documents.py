@@ -31,10 +31,10 @@ from veil.mechanisms.longitudinal.base import Memo
 from veil.results import Bands, Result, load, save
 from veil.results.laws import Noise
 from veil.shuffle import Shuffler
-from veil.shuffle.parties.device import Submission
-from veil.shuffle.parties.plan import Plan
 from veil.shuffle.peos import PublicKey, SecretKey
+from veil.shuffle.plan import Plan
 from veil.shuffle.sequential import Key, SpotChecks
+from veil.shuffle.submissions import Submission
 from veil.sql import Design, PublicColumn
 from veil.survey import Rule
 from veil.tools.json_documents import canonical

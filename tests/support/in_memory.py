@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.shuffle.parties.attempt import OUTCOME, Attempt
-from veil.shuffle.parties.plan import Address, Plan
 from veil.shuffle.peos import Peos, PublicKey, SecretKey, make_keys
 from veil.shuffle.peos.protocol import permutation
+from veil.shuffle.plan import Address, Plan
+from veil.shuffle.protocol import OUTCOME, Attempt
 
 __all__ = ["Seen", "secret_of", "small_keys", "small_plan", "walk"]
 

@@ -16,13 +16,13 @@ from tests.support.in_memory import small_keys, small_plan
 from tests.support.warm_start import Started, start
 
 from veil.entropy import Keyed
-from veil.shuffle.parties.certificates import make_authority
-from veil.shuffle.parties.coordinator import Coordinator, Shuffled
-from veil.shuffle.parties.device import Submission, leave
-from veil.shuffle.parties.plan import DEVICE, SERVER, Plan
-from veil.shuffle.parties.settings import Settings
+from veil.shuffle.coordinator import Coordinator, Shuffled
 from veil.shuffle.peos import Peos, make_keys
+from veil.shuffle.plan import DEVICE, SERVER, Plan
 from veil.shuffle.rehearsal import free_addresses
+from veil.shuffle.settings import Settings
+from veil.shuffle.submissions import Submission, leave
+from veil.shuffle.transport.certificates import make_authority
 
 __all__ = ["World"]
 

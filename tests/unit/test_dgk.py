@@ -11,8 +11,7 @@ from tests.support.in_memory import small_keys
 
 from veil.errors import MismatchError, ParameterError, WireError
 from veil.shuffle.peos import Pool, PublicKey, SecretKey, make_keys
-from veil.shuffle.peos.dgk import _crt, _element, _prime
-from veil.shuffle.peos.fixed_base import FixedBase
+from veil.shuffle.peos.dgk import FixedBase, _crt, _element, _prime
 
 EDGES = np.array([0, 1, 2, 255, 256, 2**31, 2**32 - 1], dtype=np.uint64)
 WIDE = np.array([2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1], dtype=np.uint64)

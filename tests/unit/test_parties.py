@@ -18,16 +18,14 @@ from tests.patience import LIMIT
 from tests.support.in_memory import small_plan
 
 from veil.errors import InputError, MismatchError, ParameterError, PartyError, StoreError, VeilError, WireError
-from veil.shuffle.parties.certificates import Identity
-from veil.shuffle.parties.channel import LONGEST, Channel, as_pieces
-from veil.shuffle.parties.coordinator import Coordinator
-from veil.shuffle.parties.device import Outbox, Submission
-from veil.shuffle.parties.kept import Kept, Seal
-from veil.shuffle.parties.listing import pack, unpack
-from veil.shuffle.parties.plan import Address, Plan
-from veil.shuffle.parties.settings import Settings
-from veil.shuffle.parties.shuffler import ShufflerProcess
+from veil.shuffle.coordinator import Coordinator
 from veil.shuffle.peos import Peos
+from veil.shuffle.plan import Address, Plan
+from veil.shuffle.settings import Settings
+from veil.shuffle.shuffler import ShufflerProcess
+from veil.shuffle.submissions import Kept, Outbox, Seal, Submission, pack, unpack
+from veil.shuffle.transport.certificates import Identity
+from veil.shuffle.transport.channel import LONGEST, Channel, as_pieces
 
 
 def between(talk: Callable[[Channel, asyncio.StreamWriter], Awaitable[Any]], silence: float = 5.0) -> Any:
@@ -433,7 +431,7 @@ def test_connections_do_not_stay_behind_where_an_attempt_ends_while_others_are_a
             await work
         assert channel.closed.is_set()
 
-    monkeypatch.setattr("veil.shuffle.parties.shuffler.dial", dialled)
+    monkeypatch.setattr("veil.shuffle.shuffler.dial", dialled)
     between(talk)
 
 

@@ -18,11 +18,11 @@ from veil.entropy import Keyed
 from veil.errors import ParameterError, PartyError, WireError
 from veil.histogram import Histogram
 from veil.shuffle import Shuffler
-from veil.shuffle.folders import make_folder
-from veil.shuffle.parties.attempt import OUTCOME, Attempt
-from veil.shuffle.parties.plan import Address
+from veil.shuffle.collection import make_folder
 from veil.shuffle.peos import Peos, Schedule
 from veil.shuffle.peos.protocol import permutation
+from veil.shuffle.plan import Address
+from veil.shuffle.protocol import OUTCOME, Attempt
 
 Elements = NDArray[np.uint64]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tests.support.in_memory import Seen, secret_of, small_keys, small_plan, walk
 
 from veil.entropy import Keyed
-from veil.shuffle.parties.attempt import OUTCOME, Attempt
 from veil.shuffle.peos import Peos, Schedule
+from veil.shuffle.protocol import OUTCOME, Attempt
 
 Elements = NDArray[np.uint64]
 

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from veil import GRR, OLH, OUE, simulate
+from veil.accounting import bounds
+from veil.accounting.blanket import fewest_fakes, rough_delta
+from veil.accounting.fakes import fakes_of
 from veil.engines import InMemory
 from veil.errors import ParameterError, VeilError, WireError
 from veil.histogram import Histogram
@@ -20,14 +23,11 @@ from veil.shuffle import (
     against_server_and_users,
     amplify,
     blanket_of,
-    bounds,
     delta_of,
     design_peos,
     designs_peos,
     variance_with_fakes,
 )
-from veil.shuffle.fakes import fakes_of
-from veil.shuffle.saddle import fewest_fakes, rough_delta
 from veil.study import study_from_json
 
 # -- the saddlepoint ---------------------------------------------------------------------------------------------------

@@ -16,12 +16,9 @@ from tests.significance import counts_fit
 
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, ParameterError, StoreError
-from veil.shuffle.parties.attempt import Attempt
-from veil.shuffle.parties.certificates import Identity
-from veil.shuffle.parties.coordinator import Shuffled
-from veil.shuffle.parties.plan import Address, Plan
-from veil.shuffle.parties.settings import Settings
-from veil.shuffle.protocols import protocol_of
+from veil.shuffle.coordinator import Shuffled
+from veil.shuffle.plan import Address, Plan
+from veil.shuffle.protocol import Attempt, protocol_of
 from veil.shuffle.sequential import (
     BatchError,
     Key,
@@ -35,6 +32,8 @@ from veil.shuffle.sequential import (
     wrap_many,
 )
 from veil.shuffle.sequential.onion import U64, Bytes
+from veil.shuffle.settings import Settings
+from veil.shuffle.transport.certificates import Identity
 
 KEYS = [Key.new() for _ in range(4)]
 ADDRESSES = tuple((f"mixer-{i}", Address("127.0.0.1", 7100 + i)) for i in (1, 2, 3))

@@ -13,6 +13,7 @@ import pytest
 from tests.significance import mean_fits, variance_fits
 
 from veil import GRR, OLH, OUE, SHE, SUE, Bits, HadamardResponse, SquareWave, SubsetSelection, Text, simulate
+from veil.accounting import bounds
 from veil.device import Ledger
 from veil.entropy import SeededForExperiments
 from veil.errors import BudgetError, ParameterError
@@ -28,7 +29,6 @@ from veil.shuffle import (
     Shuffler,
     amplify,
     blanket_of,
-    bounds,
     delta_of,
     design,
     designs,

@@ -20,7 +20,7 @@ from veil.tools.messages import escape_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from veil.shuffle.parties.settings import Settings
+    from veil.shuffle.settings import Settings
 
 __all__ = ["costs_table", "keys", "secret", "server", "shuffler", "spot_checks", "status", "submit"]
 
@@ -65,8 +65,8 @@ def keys(
     """
     from veil.cli.files import check_inputs, load
     from veil.errors import InputError
-    from veil.shuffle.folders import make_folder
-    from veil.shuffle.parties.plan import Address
+    from veil.shuffle.collection import make_folder
+    from veil.shuffle.plan import Address
 
     loaded = load(study)
     if address and shufflers not in (None, len(address)):
@@ -142,9 +142,9 @@ def secret(
 @reporting
 def shuffler(config: Config, as_json: AsJson = False) -> Document:
     """Run one shuffler: it stores submissions of devices, and shuffles them when the server asks."""
-    from veil.shuffle.parties.listening import files_needed
-    from veil.shuffle.parties.shuffler import ShufflerProcess
-    from veil.shuffle.protocols import protocol_of
+    from veil.shuffle.protocol import protocol_of
+    from veil.shuffle.shuffler import ShufflerProcess
+    from veil.shuffle.transport.connections import files_needed
 
     _log_lines()
     settings = _read(config)
@@ -259,8 +259,8 @@ def status(config: Config, as_json: AsJson = False) -> Document:
     import asyncio
 
     from veil.cli.tables import plain_table
-    from veil.shuffle.parties.coordinator import Coordinator
-    from veil.shuffle.protocols import protocol_of
+    from veil.shuffle.coordinator import Coordinator
+    from veil.shuffle.protocol import protocol_of
 
     settings = _read_server(config)
     with _alone(settings):
@@ -290,9 +290,9 @@ def spot_checks(
     from veil.entropy import Batch
     from veil.errors import InputError
     from veil.shuffle.collection import Collection
-    from veil.shuffle.parties.device import leave
-    from veil.shuffle.protocols import protocol_of
+    from veil.shuffle.protocol import protocol_of
     from veil.shuffle.sequential import SpotChecks, submissions_of
+    from veil.shuffle.submissions import leave
     from veil.tools.filesystem import make_private_folder, write_secret
 
     settings, sender = _read(config), _read(device)
@@ -328,8 +328,8 @@ def server(
     from veil.errors import PartyError
     from veil.files import count_rows
     from veil.shuffle.collection import Collection
-    from veil.shuffle.parties.coordinator import Coordinator, Shuffled
-    from veil.shuffle.protocols import protocol_of
+    from veil.shuffle.coordinator import Coordinator, Shuffled
+    from veil.shuffle.protocol import protocol_of
 
     _log_lines(logging.WARNING)
     settings = _read_server(config)
@@ -396,7 +396,7 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 def _read_server(config: Path) -> Settings:
     from veil.errors import InputError
-    from veil.shuffle.parties.plan import SERVER
+    from veil.shuffle.plan import SERVER
 
     settings = _read(config)
     if settings.party != SERVER or settings.secret is None:
@@ -417,7 +417,7 @@ def _document(path: Path) -> Document:
 
 def _read(config: Path) -> Settings:
     from veil.cli.files import check_inputs
-    from veil.shuffle.parties.settings import Settings
+    from veil.shuffle.settings import Settings
 
     check_inputs(config)
     return Settings.read(config)

@@ -49,7 +49,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Screen) 
     from veil.cli.example import APPS, QUESTION, made_up
     from veil.histogram import Histogram
     from veil.shuffle import design_peos
-    from veil.shuffle.folders import make_folder
+    from veil.shuffle.collection import make_folder
     from veil.shuffle.peos.dgk import import_gmpy2
     from veil.shuffle.rehearsal import free_addresses, running
 

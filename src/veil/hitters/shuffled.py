@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from veil.accounting.bounds import check_delta
+from veil.accounting.rivals import solh_buckets
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.rivals.prefixes import tree_hist
@@ -17,8 +19,6 @@ from veil.hitters.search import Oracle, PrefixSearch, Test
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
 from veil.shuffle import Bound, largest_local
-from veil.shuffle.bounds import check_delta
-from veil.shuffle.rivals import solh_buckets
 from veil.survey import AllOf, Survey
 
 __all__ = ["EveryPrefix", "Oracle", "Test", "shuffled_tree_hist"]  # the types of what is inherited are looked up here

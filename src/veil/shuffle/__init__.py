@@ -5,16 +5,14 @@ then keep a far stronger promise towards whoever sees only the mixed ones. The l
 shuffler tells. Thesis chapter 9; docs/shuffle.md.
 """
 
-from veil.shuffle import bounds
-from veil.shuffle.accountant import Bracket, Fakes, delta_of
-from veil.shuffle.amplification import Amplified, Method, amplify, largest_local
-from veil.shuffle.aue import AUE
-from veil.shuffle.blanket import Blanket, blanket_of
-from veil.shuffle.designing import Bound, ShuffleDesign, design, designs
-from veil.shuffle.fakes import against_server, against_server_and_users, least_share, variance_with_fakes
-from veil.shuffle.peos_design import PeosDesign, design_peos, designs_peos
-from veil.shuffle.rivals import Base, Laplace, random_reports, rap, rap_removal, solh_buckets
-from veil.shuffle.shuffler import Shuffler
+from veil.accounting import bounds
+from veil.accounting.accountant import Bracket, Fakes, delta_of
+from veil.accounting.amplification import Amplified, Method, amplify, largest_local
+from veil.accounting.blanket import Blanket, blanket_of
+from veil.accounting.designs import Bound, ShuffleDesign, design, designs
+from veil.accounting.fakes import Shuffler, against_server, against_server_and_users, least_share, variance_with_fakes
+from veil.accounting.peos_designs import PeosDesign, design_peos, designs_peos
+from veil.accounting.rivals import AUE, Base, Laplace, random_reports, rap, rap_removal, solh_buckets
 
 __all__ = [
     "AUE",

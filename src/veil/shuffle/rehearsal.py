@@ -20,12 +20,12 @@ from veil.entropy import Batch
 from veil.errors import InputError, PartyError
 from veil.histogram import Histogram
 from veil.mechanisms import OLH
-from veil.shuffle.folders import make_folder
-from veil.shuffle.parties.coordinator import Coordinator, Costs, Shuffled
-from veil.shuffle.parties.device import Submission, leave, most_together
-from veil.shuffle.parties.plan import Address, Plan
-from veil.shuffle.parties.settings import Settings
-from veil.shuffle.protocols import protocol_of
+from veil.shuffle.collection import make_folder
+from veil.shuffle.coordinator import Coordinator, Costs, Shuffled
+from veil.shuffle.plan import Address, Plan
+from veil.shuffle.protocol import protocol_of
+from veil.shuffle.settings import Settings
+from veil.shuffle.submissions import Submission, leave, most_together
 
 __all__ = ["Rehearsal", "free_addresses", "rehearse", "running"]
 

@@ -20,13 +20,12 @@ from veil.collector.keys import make_key
 from veil.device.outbox import Outbox, Parcel
 from veil.errors import LedgerError, StoreError
 from veil.histogram import Histogram
-from veil.shuffle.folders import make_folder
-from veil.shuffle.parties.device import Outbox as ShareOutbox
-from veil.shuffle.parties.device import Submission
-from veil.shuffle.parties.kept import Kept
-from veil.shuffle.parties.plan import Address
-from veil.shuffle.sequential.memory import Memory
+from veil.shuffle.collection import make_folder
+from veil.shuffle.plan import Address
+from veil.shuffle.sequential.mixing import Memory
 from veil.shuffle.sequential.onion import Key
+from veil.shuffle.submissions import Kept, Submission
+from veil.shuffle.submissions import Outbox as ShareOutbox
 from veil.tools.filesystem import atomic_replacement, open_private, write_atomically, write_secret
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
@@ -239,7 +238,7 @@ def test_files_are_created_in_one_place_only() -> None:
     makes = re.compile(r"O_CREAT|\.touch\(|mkstemp|NamedTemporaryFile\(")
     found = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if makes.search(path.read_text())}
     # flags for a log in place are given to `open_private`
-    through = {"cli/parties.py", "shuffle/parties/kept.py"}
+    through = {"cli/parties.py", "shuffle/submissions.py"}
     for name in found & through:
         lines = [line for line in (SOURCE / name).read_text().splitlines() if makes.search(line)]
         assert all("open_private(" in line for line in lines), name

@@ -18,7 +18,7 @@ from veil.errors import VeilError, WireError
 from veil.files.json_lines import read_lines
 from veil.files.value_file import ValueFile
 from veil.results import load
-from veil.shuffle.parties.plan import Plan
+from veil.shuffle.plan import Plan
 from veil.sql import read_schema
 from veil.study import study_from_json
 from veil.survey import Survey

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from veil.entropy import Batch, Keyed
 from veil.errors import PartyError, WireError
-from veil.shuffle.parties.attempt import Attempt
-from veil.shuffle.parties.plan import Plan
-from veil.shuffle.parties.protocol import Bytes, Elements, Protocol
 from veil.shuffle.peos.dgk import Pool, PublicKey, SecretKey
 from veil.shuffle.peos.schedule import Round, Schedule
+from veil.shuffle.plan import Plan
+from veil.shuffle.protocol import Attempt, Bytes, Elements, Protocol
 
 __all__ = ["Peos", "ShufflerState", "permutation"]
 

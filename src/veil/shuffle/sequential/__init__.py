@@ -4,7 +4,6 @@ As long as one shuffler keeps its order to itself, nobody knows who sent which r
 result with fakes that are not uniform; nothing here finds out. Thesis 9.5.1; docs/sequential-shuffle.md.
 """
 
-from veil.shuffle.sequential.accounts import submissions_of, without_checks
 from veil.shuffle.sequential.mixing import BatchError, draw_fakes, fakes_of, mix, open_batch, permutation
 from veil.shuffle.sequential.onion import (
     LAYER_BYTES,
@@ -19,7 +18,7 @@ from veil.shuffle.sequential.onion import (
     wrap_many,
 )
 from veil.shuffle.sequential.protocol import Sequential, keys_in_plan, route_of
-from veil.shuffle.sequential.spot_checks import SpotCheckError, SpotChecks, detection
+from veil.shuffle.sequential.spot_checks import SpotCheckError, SpotChecks, detection, submissions_of, without_checks
 
 __all__ = [
     "LAYER_BYTES",

@@ -15,14 +15,12 @@ import numpy as np
 
 from veil.entropy import Batch
 from veil.errors import InputError, MismatchError, ParameterError
-from veil.shuffle.parties.attempt import Attempt
-from veil.shuffle.parties.channel import as_pieces
-from veil.shuffle.parties.plan import DEVICE, SERVER, Plan
-from veil.shuffle.parties.protocol import Protocol
-from veil.shuffle.parties.settings import Settings
-from veil.shuffle.sequential.memory import Memory
-from veil.shuffle.sequential.mixing import BatchError, draw_fakes, fakes_of, mix, open_batch
+from veil.shuffle.plan import DEVICE, SERVER, Plan
+from veil.shuffle.protocol import Attempt, Protocol
+from veil.shuffle.sequential.mixing import BatchError, Memory, draw_fakes, fakes_of, mix, open_batch
 from veil.shuffle.sequential.onion import U64, Bytes, Key, Route, reports_in, wrap_many
+from veil.shuffle.settings import Settings
+from veil.shuffle.transport.channel import as_pieces
 from veil.tools.json_documents import Json, digest
 
 __all__ = ["Sequential", "keys_in_plan", "route_of"]

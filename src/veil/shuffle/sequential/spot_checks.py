@@ -8,23 +8,26 @@ to be there, finds out.
 They say nothing about fakes: a shuffler whose fakes are not uniform passes every check. They do not say which
 shuffler it was, and they do not help against a server that colludes. They are nobody: promises must not count them
 among the people.
+
+Spot checks between parties: the server's own accounts leave messages as devices do, and go before estimation.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from veil.entropy import Source
 from veil.errors import ParameterError, PartyError, WireError
+from veil.shuffle.coordinator import Shuffled
+from veil.shuffle.protocol import Protocol
 from veil.shuffle.sequential.onion import REPORT_BYTES, U64, Bytes, Route, wrap_many
+from veil.shuffle.submissions import Submission
 from veil.tools.numbers import is_int
-
-__all__ = ["SpotCheckError", "SpotChecks", "detection"]
 
 
 class SpotCheckError(PartyError):
@@ -118,3 +121,21 @@ def detection(checks: int, replaced: int, messages: int) -> Fraction:
     few, many = sorted((int(checks), int(replaced)))
     missed = Fraction(math.perm(int(messages) - many, few), math.perm(int(messages), few))
     return 1 - missed
+
+
+def submissions_of(protocol: Protocol, checks: SpotChecks) -> list[Submission]:
+    """One submission for each of the server's own accounts, made as a person's device makes its own.
+
+    Put them into an outbox and leave them from where, and when, people's devices leave theirs: what tells them apart
+    from people could only be how they come.
+    """
+    return [Submission.of(protocol, np.array([report], dtype=np.uint64)) for report in checks.reports]
+
+
+def without_checks(shuffled: Shuffled, checks: SpotChecks) -> Shuffled:
+    """What came out, of people and fakes alone; a SpotCheckError where checks are missing.
+
+    Called in a coordinator's `keep`, that error comes before anything is acknowledged: shufflers still hold everything.
+    """
+    left = checks.remove(shuffled.elements)
+    return replace(shuffled, elements=left, people=shuffled.people - len(checks.reports))

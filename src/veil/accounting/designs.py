@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from veil.accounting.amplification import Amplified, amplify, largest_local, unshuffled
+from veil.accounting.bounds import check_delta, check_users
 from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, OUE, SUE, FrequencyOracle, HadamardResponse, SubsetSelection
 from veil.privacy import check_epsilon
-from veil.shuffle.amplification import Amplified, amplify, largest_local, unshuffled
-from veil.shuffle.bounds import check_delta, check_users
 
 __all__ = ["Bound", "ShuffleDesign", "design", "designs"]
 

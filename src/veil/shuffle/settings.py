@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, ParameterError
-from veil.shuffle.parties.certificates import Identity
-from veil.shuffle.parties.plan import Plan
+from veil.shuffle.plan import Plan
+from veil.shuffle.transport.certificates import Identity
 from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int, is_number
 

@@ -1,4 +1,6 @@
-"""Connections to a shuffler: a limited number of them, for a limited time, with places for the parties of its plan.
+"""Connecting to a shuffler, and agreeing with it on the plan before anything else is said.
+
+Connections to a shuffler: a limited number of them, for a limited time, with places for the parties of its plan.
 
 Anybody can open connections, and each takes a file of this process. So there are three kinds of places:
 
@@ -20,23 +22,113 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
 
 from veil.errors import InputError, PartyError, VeilError
-from veil.shuffle.parties.certificates import name_in
-from veil.shuffle.parties.channel import Channel
-from veil.shuffle.parties.dialing import SPARE_FILES, greet
-from veil.shuffle.parties.plan import DEVICE
-from veil.shuffle.parties.settings import Settings
+from veil.shuffle.plan import DEVICE, SERVER
+from veil.shuffle.settings import Settings
+from veil.shuffle.transport.certificates import name_in
+from veil.shuffle.transport.channel import Channel, reason_in
 from veil.tools.limits import require_files
 
-__all__ = ["Listener", "SparseLog", "files_needed"]
+VERSION = 1
+"""Of what is spoken between parties."""
+
+Purpose = Literal["leave", "control", "attempt"]
+"""Why somebody connects: devices leave shares, the server closes and starts, shufflers meet for an attempt."""
+
+SPARE_FILES = 32
+"""Files of a party that are no connections: its data, its settings, standard streams, the event loop."""
+
+_PAUSE = 0.1
+
+
+async def dial_all(settings: Settings, names: Sequence[str], purpose: Purpose) -> list[Channel]:
+    """Connect to several shufflers at once; if one of them fails, no connection stays open."""
+    require_files(len(names) + SPARE_FILES, f"connections to {len(names)} shufflers")
+    dials = (dial(settings, name, purpose) for name in names)
+    found = await asyncio.gather(*dials, return_exceptions=True)
+    channels = [channel for channel in found if isinstance(channel, Channel)]
+    for problem in found:
+        if isinstance(problem, BaseException):
+            await asyncio.gather(*(channel.close() for channel in channels))
+            raise problem
+    return channels
+
+
+async def dial(settings: Settings, name: str, purpose: Purpose, *, room: int | None = None, **more: Any) -> Channel:
+    """A channel to a shuffler who has shown its certificate and has the same plan; `room` as in `Channel`."""
+    channel = await _connected(settings, name, room)
+    try:
+        greeting = {"version": VERSION, "plan": settings.plan.fingerprints(), "purpose": purpose, **more}
+        async with channel.within(settings.patience, "the greeting"):
+            await channel.send(greeting)
+            answer = await channel.receive()
+        if "welcome" not in answer:
+            raise PartyError(name, reason_in(answer, "refused", "does not speak this protocol"))
+    except BaseException:  # also where nobody waits for it any more: it would show signs of life for ever
+        await channel.close()
+        raise
+    return channel
+
+
+async def _connected(settings: Settings, name: str, room: int | None) -> Channel:
+    """Try until it listens, or until patience ends: parties do not start at the same moment."""
+    address, context = settings.plan.address(name), settings.identity.connecting()
+    end = time.monotonic() + settings.patience
+    while True:
+        try:
+            reader, writer = await asyncio.wait_for(
+                asyncio.open_connection(address.host, address.port, ssl=context, server_hostname=name),
+                max(end - time.monotonic(), 1.0),
+            )
+        except ssl.SSLCertVerificationError:
+            raise PartyError(name, f"did not show the certificate of {name} at {address}") from None
+        except (OSError, TimeoutError):
+            if time.monotonic() > end:
+                raise PartyError(name, f"cannot be reached at {address}") from None
+            await asyncio.sleep(_PAUSE)
+        else:
+            return Channel(reader, writer, name, settings.silence, room)
+
+
+async def greet(settings: Settings, channel: Channel, admit: Callable[[], str | None]) -> dict[str, Any]:
+    """Return the greeting of a party that connected; refuse it, with the reason, if it has another plan.
+
+    `admit` says why there is no place for this party, or takes one for it.
+    """
+    greeting = await channel.receive()
+    reason = None
+    if greeting.get("version") != VERSION:
+        reason = f"speaks version {VERSION} of this protocol"
+    elif different := settings.plan.differences(greeting.get("plan")):
+        reason = f"has another plan than {channel.peer}: they differ in {', '.join(different)}"
+    elif greeting.get("purpose") != _allowed(settings, channel.peer):
+        reason = (
+            f"does not let {channel.peer} do this: only devices leave shares, and only the server closes and starts"
+        )
+    else:
+        reason = admit()
+    if reason is not None:
+        await channel.send({"refused": reason})
+        raise PartyError(channel.peer, f"was refused: {settings.party} {reason}")
+    await channel.send({"welcome": settings.party})
+    return greeting
+
+
+def _allowed(settings: Settings, peer: str) -> Purpose | None:
+    """What a party may connect for, by the name in its certificate."""
+    if peer in (DEVICE, SERVER):
+        return "leave" if peer == DEVICE else "control"
+    return "attempt" if peer in settings.plan.names else None
+
 
 _log = logging.getLogger("veil.parties")
 _PER_PARTY = 4
 _BACKLOG = 128
-_PAUSE = 0.1
+_CLOSING_PAUSE = 0.1
 _LOG_SECONDS = 60.0
 
 Serve = Callable[[Channel, dict[str, Any]], Awaitable[None]]
@@ -138,7 +230,7 @@ class Listener:
             except OSError as problem:  # no files or no memory left, or the connection is gone already
                 self._log("connections that could not be accepted", f"cannot accept a connection: {problem.strerror}")
                 self._drop_stranger()
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_CLOSING_PAUSE)
                 continue
             if len(self._strangers) >= self._settings.connections:
                 kind = "connections closed for newer ones"

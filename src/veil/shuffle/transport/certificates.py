@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, PartyError
-from veil.shuffle.parties.plan import is_party_name
+from veil.shuffle.plan import is_party_name
 from veil.tools.filesystem import write_atomically, write_secret
 
 __all__ = ["Identity", "make_authority", "name_in"]

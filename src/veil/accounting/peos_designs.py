@@ -12,23 +12,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from veil.domain import Domain, DomainLike, as_domain
-from veil.errors import ParameterError
-from veil.mechanisms import GRR, OLH, FrequencyOracle
-from veil.privacy import Guarantee, check_epsilon
-from veil.shuffle.accountant import delta_of
-from veil.shuffle.amplification import Amplified, unshuffled
-from veil.shuffle.blanket import blanket_of
-from veil.shuffle.bounds import check_delta, check_users
-from veil.shuffle.fakes import (
+from veil.accounting.accountant import delta_of
+from veil.accounting.amplification import Amplified, unshuffled
+from veil.accounting.blanket import blanket_of, fewest_fakes
+from veil.accounting.bounds import check_delta, check_users
+from veil.accounting.fakes import (
     FakeBound,
+    Shuffler,
     against_server,
     against_server_and_users,
     fakes_of,
     variance_with_fakes,
 )
-from veil.shuffle.saddle import fewest_fakes
-from veil.shuffle.shuffler import Shuffler
+from veil.domain import Domain, DomainLike, as_domain
+from veil.errors import ParameterError
+from veil.mechanisms import GRR, OLH, FrequencyOracle
+from veil.privacy import Guarantee, check_epsilon
 from veil.tools.numbers import is_int
 
 __all__ = ["PeosDesign", "design_peos", "designs_peos"]

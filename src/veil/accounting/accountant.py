@@ -35,9 +35,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.accounting.blanket import Blanket
+from veil.accounting.bounds import check_users
 from veil.errors import ParameterError
-from veil.shuffle.blanket import Blanket
-from veil.shuffle.bounds import check_users
 from veil.tools.numbers import is_int, is_number
 
 __all__ = ["Bracket", "Fakes", "delta_of"]
@@ -106,7 +106,7 @@ def delta_of(
     fakes there may be one user alone, who hides among them.
 
     >>> from veil import GRR
-    >>> from veil.shuffle.blanket import blanket_of
+    >>> from veil.accounting.blanket import blanket_of
     >>> found = delta_of(blanket_of(GRR(1.0, 100)), 10_000, 1.00722)
     >>> 0.9e-6 < found.low < found.high < 1e-6
     True

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import PartyError
-from veil.shuffle.parties.plan import is_party_name
+from veil.shuffle.plan import is_party_name
 from veil.tools.json_documents import JsonLimits, load_json
 
 __all__ = ["LONGEST", "PIECE", "Channel", "as_pieces", "reason_in"]

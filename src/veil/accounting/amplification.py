@@ -9,12 +9,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
+from veil.accounting import bounds
+from veil.accounting.accountant import Bracket, Fakes, delta_of
+from veil.accounting.blanket import Blanket, blanket_of
+from veil.accounting.bounds import check_delta, check_users
 from veil.errors import ParameterError
 from veil.privacy import Guarantee, check_epsilon
-from veil.shuffle import bounds
-from veil.shuffle.accountant import Bracket, Fakes, delta_of
-from veil.shuffle.blanket import Blanket, blanket_of
-from veil.shuffle.bounds import check_delta, check_users
 from veil.tools.messages import unknown_name
 from veil.tools.numbers import critical
 

@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, PartyError
-from veil.shuffle.parties.attempt import OUTCOME, enter_stage
-from veil.shuffle.parties.channel import Channel, as_pieces
-from veil.shuffle.parties.dialing import dial_all
-from veil.shuffle.parties.kept import Seal
-from veil.shuffle.parties.listing import LISTING, ROW_BYTES, pack, unpack
-from veil.shuffle.parties.plan import SERVER
-from veil.shuffle.parties.protocol import Elements, Protocol
-from veil.shuffle.parties.settings import Settings
+from veil.shuffle.plan import SERVER
+from veil.shuffle.protocol import OUTCOME, Elements, Protocol, enter_stage
+from veil.shuffle.settings import Settings
+from veil.shuffle.submissions import LISTING, ROW_BYTES, Seal, pack, unpack
+from veil.shuffle.transport.channel import Channel, as_pieces
+from veil.shuffle.transport.connections import dial_all
 from veil.tools.numbers import is_int
 
 __all__ = ["Coordinator", "Costs", "Shuffled", "Status"]

@@ -1,0 +1,1 @@
+"""What a shuffle of reports is worth: bounds on the central guarantee."""

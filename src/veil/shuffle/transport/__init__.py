@@ -1,0 +1,1 @@
+"""Connections between parties: certificates, frames, and who may connect."""
