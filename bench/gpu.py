@@ -92,8 +92,7 @@ def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
 
 
 def counter(code: str | None = None, threads: int = 256, blocks: int = 2100) -> tuple[Cupy, Any]:
-    from veil.engines.gpu import Cupy
-    from veil.engines.launching import Launched
+    from veil.engines.gpu import Cupy, Launched
 
     driver = Cupy(threads, code)
     return driver, Launched(driver, blocks)
@@ -144,7 +143,7 @@ def kernel_time(
 
 @contextmanager
 def only(each: int | None, weighted: bool) -> Iterator[None]:
-    from veil.engines.launching import KERNELS
+    from veil.engines.gpu import KERNELS
 
     before = KERNELS[weighted]
     if each is not None:
@@ -188,7 +187,7 @@ def equal_shapes(board: Board) -> None:
     """Every kernel and several shapes of a launch give the same."""
     from tests.support.numpy_device import NumpyDevice
 
-    from veil.engines.launching import KERNELS
+    from veil.engines.gpu import KERNELS
 
     given, weights = made(5001, 4, 3001), np.random.default_rng(1).integers(-(2**62), 2**62, 5001)
     for own in (None, weights):
@@ -374,7 +373,7 @@ VARIANTS: dict[str, list[tuple[str, str]]] = {
 
 def variant(changes: list[tuple[str, str]]) -> str:
     """The kernels with pieces replaced; those with weights are left out, for which not every variant makes sense."""
-    from veil.engines.launching import source
+    from veil.engines.gpu import source
 
     code = "\n".join(line for line in source().splitlines() if not line.startswith("COUNTING(count_weighted"))
     for old, new in changes:

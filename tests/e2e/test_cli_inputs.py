@@ -23,8 +23,7 @@ from veil.cli.main import app
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
 from veil.files import ValueFile, read_values, values_of
-from veil.files.missing import WithoutMissing
-from veil.files.values import read_columns
+from veil.files.values import WithoutMissing, read_columns
 from veil.itemsets import SVIM
 from veil.view import Project
 

@@ -12,7 +12,7 @@ from tests.patience import LIMIT
 from tests.service.browser.javascript import ROOT, built_client, run_node
 
 from veil import Survey
-from veil.device.languages import best_text
+from veil.device.statements import best_text
 from veil.privacy import decimal_text
 
 COSTS = """

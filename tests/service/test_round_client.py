@@ -21,7 +21,7 @@ from veil.collector.documents import published, published_round
 from veil.collector.keys import load_key, public_bytes
 from veil.collector.store import StoredSurvey
 from veil.device import RoundClient, verified, verified_round
-from veil.device.rounds import RoundPart
+from veil.device.client import RoundPart
 from veil.errors import BudgetError, MismatchError, ParameterError, WireError
 from veil.numeric import TwoPhaseVariance
 from veil.tools.json_documents import canonical, digest

@@ -20,7 +20,7 @@ from veil import GRR, Client, Ledger, Survey
 from veil.cli.main import app
 from veil.collector.documents import published_round
 from veil.collector.keys import public_bytes
-from veil.device.rounds import RoundClient, RoundPart
+from veil.device.client import RoundClient, RoundPart
 from veil.device.statements import statements
 from veil.device.verification import read_published
 from veil.errors import CollectorError

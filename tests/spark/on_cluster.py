@@ -28,7 +28,8 @@ from tests.support.spark_cluster import ROOT, Cluster, executors_of
 
 from veil import OLH, Public, Record, Study, StudyRun, Survey, Text
 from veil.engines import InFiles
-from veil.engines.spark import SparkCollected, jobs, open_session
+from veil.engines.spark import SparkCollected, open_session
+from veil.engines.spark import session as jobs
 from veil.engines.spark.pieces import cut
 from veil.entropy import SeededForExperiments
 from veil.errors import EngineError

@@ -19,7 +19,8 @@ from tests.spark.test_spark_studies import written
 
 from veil import GRR, OLH, OUE, AllOf, Bits, OneOf, Public, Survey
 from veil.engines import InFiles, InMemory
-from veil.engines.spark import SparkCollected, collected, jobs, session, tasks
+from veil.engines.spark import SparkCollected, collected, session, tasks
+from veil.engines.spark import session as jobs
 from veil.engines.spark.pieces import cut
 from veil.engines.spark.session import open_session
 from veil.entropy import Batch, SeededForExperiments

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veil.engines.launching import Launched, source
+from veil.engines.gpu import Launched, source
 
 __all__ = ["Compiled", "compiled", "library"]
 

@@ -45,7 +45,7 @@ from veil import (
     Survey,
     Text,
 )
-from veil.device.rounds import RoundPart
+from veil.device.client import RoundPart
 from veil.domain import Tuples
 from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram, Questions

@@ -24,7 +24,7 @@ import veil.numeric
 import veil.post
 import veil.sql
 from veil import MECHANISMS, STUDIES, Guarantee, Public, Survey, study_from_json
-from veil.device.rounds import RoundPart
+from veil.device.client import RoundPart
 from veil.domain import DOMAINS, labels_from_json
 from veil.mechanisms import mechanism_from_json
 from veil.mechanisms.longitudinal.base import Memo

@@ -15,8 +15,9 @@ from tests.support.compiled_kernels import Compiled, compiled
 from tests.support.numpy_device import NumpyDevice, paired
 
 from veil import OLH, Bits
-from veil.engines import gpu, launching
-from veil.engines.launching import KERNELS, TILE, Launched, source
+from veil.engines import gpu
+from veil.engines import gpu as launching
+from veil.engines.gpu import KERNELS, TILE, Launched, source
 from veil.kernels.parallel import CountingDevice, Hashed, counting_on, dispatch_count_hashed
 from veil.mechanisms import LinearHashing
 

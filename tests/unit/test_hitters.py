@@ -14,7 +14,7 @@ import pytest
 
 from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, simulate
 from veil.engines import Drawn, InFiles, InMemory
-from veil.engines.searching import Best
+from veil.engines.parts import Best
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.files import ReportWriter

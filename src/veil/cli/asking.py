@@ -53,7 +53,7 @@ def randomize(
     from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.values import Randomized
     from veil.cli.values import Values as ValuesOf
-    from veil.files.opening import ARROW, PARQUET
+    from veil.files.groups import ARROW, PARQUET
     from veil.sql import Table
 
     warn_of_seed(seed)

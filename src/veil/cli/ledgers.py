@@ -12,7 +12,7 @@ from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
 if TYPE_CHECKING:
     from veil.device import Ledger
-    from veil.device.caps import Caps
+    from veil.device.journal import Caps
 
 __all__ = ["ledger_app"]
 

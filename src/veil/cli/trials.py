@@ -20,7 +20,7 @@ from veil.engines import Watch
 from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import read_values
-from veil.files.missing import WithoutMissing
+from veil.files.values import WithoutMissing
 from veil.mechanisms import OLH
 from veil.planning import GOALS, Wishes
 from veil.planning.held import between

@@ -16,9 +16,9 @@ from veil.engines import Watch
 from veil.entropy import Batch, SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import ReportWriter, ValueFile, count_rows, read_values, values_of
-from veil.files.missing import Missing, WithoutMissing
-from veil.files.opening import PARQUET
+from veil.files.groups import PARQUET
 from veil.files.reports import write_parquet
+from veil.files.values import Missing, WithoutMissing
 from veil.reports.columns import Reports
 from veil.study import Study
 from veil.survey import People, Survey

@@ -1,6 +1,6 @@
 """A published survey, written: what is asked, when, and how coarse times are; and its signature. Rounds of studies too.
 
-Devices check it with `veil.device.verification` and `veil.device.rounds`.
+Devices check it with `veil.device.verification` and `veil.device.client`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from veil.collector.keys import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
 from veil.collector.settings import Settings
 from veil.collector.store import Store, StoredSurvey
-from veil.device.rounds import ROUND_PURPOSE, RoundPart
+from veil.device.client import ROUND_PURPOSE, RoundPart
 from veil.device.verification import ABOUT_KIND, ABOUT_PURPOSE, KIND, PURPOSE, VERSION, written_time
 from veil.tools.json_documents import Json, canonical, parse_json
 

@@ -24,7 +24,7 @@ from veil.collector.catalogue import parsed, read_by
 from veil.collector.store import Store, StoredSurvey
 from veil.errors import InputError
 from veil.files import EXPORTED_TIME
-from veil.files.opening import create_file
+from veil.files.groups import create_file
 from veil.files.reports import repeating
 from veil.reports.columns import Reports
 from veil.survey import Survey

@@ -27,7 +27,7 @@ from veil.collector.catalogue import (
 from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.store import Store, StoredRound, StoredStudy, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
-from veil.device.rounds import RoundPart
+from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError
 from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun

@@ -30,7 +30,7 @@ from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
 from veil.collector.vitals import measure
-from veil.device.rounds import RoundPart
+from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
 from veil.tools.filesystem import make_private_folder
 from veil.tools.json_documents import Json

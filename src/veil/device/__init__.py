@@ -8,10 +8,9 @@ RoundClient   answers one round of a study of several rounds, and no second one
 verified      the survey in a published document, once its signature and times are checked
 """
 
-from veil.device.client import Client
+from veil.device.client import Client, RoundClient, verified_round
 from veil.device.ledger import Ledger
 from veil.device.online import OnlineClient, Receipt
-from veil.device.rounds import RoundClient, verified_round
 from veil.device.verification import verified
 
 __all__ = ["Client", "Ledger", "OnlineClient", "Receipt", "RoundClient", "verified", "verified_round"]

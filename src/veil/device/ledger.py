@@ -1,7 +1,7 @@
 """What a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
 
 The file is a journal of charges (`veil.device.journal`), flushed to the disk before a charge counts. It begins with the
-caps, and each change of them has a line (`veil.device.caps`): the last one is in force, for all processes that share
+caps, and each change of them has a line (`veil.device.journal`): the last one is in force, for all processes that share
 the file. Once an answer is delivered, `forget` writes the file anew without what recognises and repeats it; its charge
 stays.
 
@@ -22,8 +22,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 
-from veil.device.caps import Caps, read_asked
-from veil.device.journal import CAPS, Charge, append, create, open_locked, read, rewrite, shown
+from veil.device.journal import CAPS, Caps, Charge, append, create, open_locked, read, read_asked, rewrite, shown
 from veil.errors import AnsweredError, BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, fraction_text, ln_above, read_fraction
 from veil.tools.processes import ProcessLock, process_mark

@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from veil.device.client import Client, checked_ledger
-from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
-from veil.device.statements import statements
+from veil.device.statements import best_text, statements
 from veil.device.verification import (
     NAME,
     check_valid,

@@ -1,16 +1,47 @@
-"""What a person is told before they answer, made from the signed survey alone.
+"""A question in the language of the person who is asked, out of those that it was written in.
+
+What a person is told before they answer, made from the signed survey alone.
 
 The browser client has the same in `clients/js/src/statements.ts`; `vectors/statements.json` holds both to one text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from veil.device.verification import FINEST_PRECISION, duration, read_published
+from veil.errors import ParameterError
 from veil.privacy import MAX_EPSILON, WEAK_EPSILON, Guarantee, odds
 from veil.survey import Survey
 from veil.tools.json_documents import Json
 
-__all__ = ["odds_statement", "statements"]
+
+def best_text(texts: Mapping[str, str], languages: Sequence[str]) -> str | None:
+    """The text in the first of these languages that there is one in; else in English, else in any; None without texts.
+
+    A region finds its language, a language its regions, and one region another: everybody reads that rather than none.
+
+    >>> texts = {"de-CH": "Wie häufig?", "en": "How often?"}
+    >>> best_text(texts, ["fr", "de"]), best_text(texts, ["de-AT"]), best_text(texts, ["fr"])
+    ('Wie häufig?', 'Wie häufig?', 'How often?')
+    """
+    if not all(isinstance(language, str) for language in languages):
+        raise ParameterError('a language is named as in "de" or "de-CH"')
+    known = {tag.lower(): texts[tag] for tag in sorted(texts)}
+    for wanted in (*languages, "en"):
+        tag = wanted.lower()
+        while tag:
+            if tag in known:
+                return known[tag]
+            tag = tag.rpartition("-")[0]
+        own = [text for tag, text in known.items() if _main(tag) == _main(wanted.lower())]
+        if own:
+            return own[0]
+    return next(iter(known.values()), None)
+
+
+def _main(tag: str) -> str:
+    return tag.partition("-")[0]
 
 
 def statements(published: Json, collector: str, key: bytes | None = None) -> dict[str, str]:

@@ -7,6 +7,6 @@ Drawn       counts without reports, drawn from what people hold: for experiments
 
 from veil.engines.drawn import Drawn
 from veil.engines.local import InFiles, InMemory, Streamed
-from veil.engines.watching import Advance, Watch, unwatched
+from veil.engines.parts import Advance, Watch, unwatched
 
 __all__ = ["Advance", "Drawn", "InFiles", "InMemory", "Streamed", "Watch", "unwatched"]

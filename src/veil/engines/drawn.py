@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.searching import Best, Counts
+from veil.engines.parts import Best, Counts
 from veil.entropy import Words
 from veil.errors import EmptyError, InputError
 from veil.reports.columns import Reports

@@ -17,10 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.parts import answers, count_answers, count_jointly, count_support, count_up
-from veil.engines.ranges import Ranges
-from veil.engines.searching import Best
-from veil.engines.watching import Advance, Watch, unwatched
+from veil.engines.parts import (
+    Advance,
+    Best,
+    Ranges,
+    Watch,
+    answers,
+    count_answers,
+    count_jointly,
+    count_support,
+    count_up,
+    unwatched,
+)
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing

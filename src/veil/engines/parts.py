@@ -1,11 +1,19 @@
-"""What is counted over some of the reports: one piece of code for a whole collection and for each task of a cluster.
+"""Progress of long work, for whoever wants to watch.
+
+Which reports count, by their public columns: ranges of integers, both ends included.
+
+The best of many candidates that are offered a block at a time.
+
+What is counted over some of the reports: one piece of code for a whole collection and for each task of a cluster.
 
 Every function goes once through chunks of reports and gives integers that add up, so that no split of the chunks shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +24,100 @@ from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.study.collection import Codes, Questions
 from veil.survey import Survey, SurveyTally
+from veil.tools.numbers import is_int
 
-__all__ = ["answers", "count_answers", "count_jointly", "count_support", "count_up", "weights_of"]
+Advance = Callable[[int], object]
+Watch = Callable[[str, int | None], AbstractContextManager[Advance]]
+"""Makes a progress bar: what is going on, and of how many people if that is known."""
+
+
+@contextmanager
+def unwatched(what: str, total: int | None = None) -> Iterator[Advance]:
+    """Progress that nobody watches."""
+    yield lambda steps: None
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Columns of reports with the least and the largest number that each may hold; several hold together."""
+
+    bounds: tuple[tuple[str, int, int], ...]
+
+    @classmethod
+    def of(cls, survey: Survey, ranges: Mapping[str, tuple[int, int]]) -> Ranges:
+        """Ranges of a survey's public columns, by their names."""
+        known = {public.name: public.field.name for public in survey.public}
+        if not ranges or not set(ranges) <= set(known):
+            named = f"it has {', '.join(known)}" if known else "it has none"
+            raise InputError(f"reports are told apart by public columns of their survey: {named}")
+        bounds = []
+        for name, ends in ranges.items():
+            if not isinstance(ends, (tuple, list)) or len(ends) != 2 or not all(is_int(end) for end in ends):
+                raise InputError(f"a range of column {name} is two integers, the least and the largest")
+            bounds.append((known[name], int(ends[0]), int(ends[1])))
+        return cls(tuple(sorted(bounds)))
+
+    def joined(self, others: Ranges) -> Ranges:
+        """Both at once."""
+        return Ranges(tuple(sorted({*self.bounds, *others.bounds})))
+
+    def kept(self, reports: Reports) -> Reports:
+        """The reports that lie within all ranges."""
+        inside = np.ones(len(reports), np.bool_)
+        for name, least, most in self.bounds:
+            column = reports.columns[name]
+            inside &= (column >= least) & (column <= most)
+        return reports if inside.all() else reports[inside]
+
+
+Counts = NDArray[np.int64]
+
+
+class Best:
+    """The `keep` candidates with the largest counts of all that were offered; ties go to those offered first."""
+
+    def __init__(self, keep: int) -> None:
+        self.keep = keep
+        self._codes: list[Codes] = []
+        self._counts: list[Counts] = []
+        self._waiting = 0
+        self._floor: int | None = None
+
+    def offer(self, codes: Codes, counts: Counts) -> None:
+        """Take what may be among the best."""
+        self.offer_at(counts, lambda places: codes[places])
+
+    def offer_at(self, counts: Counts, codes_at: Callable[[NDArray[np.int64]], Codes]) -> None:
+        """The same where codes are made only for the places that may be among the best."""
+        if self._floor is not None:
+            places = np.flatnonzero(counts > self._floor)
+        elif len(counts) > self.keep:
+            least = np.partition(counts, len(counts) - self.keep)[len(counts) - self.keep]
+            places = np.flatnonzero(counts >= least)
+        else:
+            places = np.arange(len(counts))
+        if not len(places):
+            return
+        self._codes.append(codes_at(places))
+        self._counts.append(counts[places])
+        self._waiting += len(places)
+        if self._waiting > 2 * self.keep:
+            self._sort()
+
+    def _sort(self) -> None:
+        codes, counts = np.concatenate(self._codes), np.concatenate(self._counts)
+        order = np.argsort(-counts, kind="stable")[: self.keep]
+        self._codes, self._counts, self._waiting = [codes[order]], [counts[order]], len(order)
+        if len(order) == self.keep:
+            self._floor = int(counts[order[-1]])
+
+    def taken(self) -> tuple[Codes, Counts]:
+        """The best so far, the largest first."""
+        self._sort()
+        return self._codes[0], self._counts[0]
+
 
 Chunks = Iterable[Reports]
-Counts = NDArray[np.int64]
 
 _PIECE_ROWS, _PIECE_BYTES = 1 << 20, 32 << 20
 

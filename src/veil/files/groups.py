@@ -1,4 +1,6 @@
-"""A file of reports as a row of groups that can be read by themselves: record batches of Arrow, row groups of Parquet.
+"""Opening Arrow and Parquet files: how their names end, and one clear error for what cannot be read.
+
+A file of reports as a row of groups that can be read by themselves: record batches of Arrow, row groups of Parquet.
 
 Three kinds of files hold reports: Arrow and Parquet, as `veil randomize` or a collector writes them, and Parquet that
 Spark wrote, with a column of payloads. Whoever reads any of them reads it here.
@@ -14,14 +16,69 @@ from pathlib import Path
 from typing import Any
 
 from veil.entropy import CHUNK_ROWS
-from veil.errors import MismatchError, WireError
-from veil.files.opening import PARQUET, PathLike, open_arrow, open_parquet, readable, record_batch
+from veil.errors import InputError, MismatchError, WireError
 from veil.reports.columns import Reports
 from veil.survey import Survey
 from veil.wire.arrow import check_schema, fakes_of, reports_of, seeded_of, wave_of
 from veil.wire.frames import check_payloads, from_payloads, task_of
 
-__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address", "open_parquet_at"]
+PathLike = str | os.PathLike[str]
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+
+
+def create_file(path: PathLike) -> Any:
+    """Return a new file for Arrow to write. The name may hold any bytes: pyarrow takes some text for an address."""
+    import pyarrow as pa
+
+    return pa.OSFile(os.fsencode(path), "wb")
+
+
+@contextlib.contextmanager
+def readable(path: PathLike, kind: str) -> Iterator[None]:
+    """Turn whatever is wrong with a file of `kind`, Arrow or Parquet, into one clear error."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (PermissionError, IsADirectoryError):
+        raise InputError(f"{path} cannot be opened as a file") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, OverflowError):  # damage shows in all of them
+        raise WireError(f"{path} is not a complete {kind} file") from None
+
+
+@contextlib.contextmanager
+def open_parquet(path: PathLike) -> Iterator[Any]:
+    """Yield a `pyarrow.parquet.ParquetFile` of exactly this file. The name may hold any bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pa.OSFile(os.fsencode(path), "rb") as source, pq.ParquetFile(source) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def open_arrow(path: Path) -> Iterator[Any]:
+    """An Arrow file, opened; whatever is wrong with it is one clear error."""
+    import pyarrow as pa
+
+    with readable(path, "Arrow"), pa.OSFile(os.fsencode(path), "rb") as file, pa.ipc.open_file(file) as reader:
+        yield reader
+
+
+def record_batch(file: Any, index: int) -> Any:
+    """One record batch of an open file, checked."""
+    import pyarrow as pa
+
+    try:
+        batch = file.get_batch(index)
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise WireError(f"record batch {index} of the file is damaged") from None
+    return batch
+
 
 EXPORTED_TIME = "time"
 """The column of truncated times in what a collector exports."""

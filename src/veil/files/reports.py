@@ -9,8 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, WireError
-from veil.files.groups import BESIDE, EXPORTED_TIME, ReportsFile
-from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow, open_parquet, readable
+from veil.files.groups import (
+    ARROW,
+    BESIDE,
+    EXPORTED_TIME,
+    PARQUET,
+    PathLike,
+    ReportsFile,
+    create_file,
+    open_arrow,
+    open_parquet,
+    readable,
+)
 from veil.reports.columns import Reports
 from veil.reports.tally import check_fakes
 from veil.survey import Survey

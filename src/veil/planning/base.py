@@ -21,7 +21,7 @@ from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int
 
 if TYPE_CHECKING:
-    from veil.files.opening import PathLike
+    from veil.files.groups import PathLike
 
 __all__ = ["Central", "Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 

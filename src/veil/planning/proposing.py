@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from veil.domain import Categories, Domain, Integers, Interval
 from veil.errors import InputError
-from veil.files.attributes import MOST_VALUES, is_whole
-from veil.files.facts import ColumnFacts, read_facts
-from veil.files.opening import PathLike
+from veil.files.attributes import MOST_VALUES, ColumnFacts, is_whole, read_facts
+from veil.files.groups import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.schema import days
 

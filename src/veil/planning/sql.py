@@ -16,7 +16,7 @@ from veil.study import Study
 from veil.tools.json_documents import Json
 
 if TYPE_CHECKING:
-    from veil.files.opening import PathLike
+    from veil.files.groups import PathLike
     from veil.sql.choosing import Workload
     from veil.sql.columns import PublicColumn
     from veil.sql.design import Design

@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.engines.parts import Watch, unwatched
 from veil.engines.spark.collected import SparkCollected, parallel
-from veil.engines.spark.jobs import finished
 from veil.engines.spark.pieces import Files, cut, found_files
+from veil.engines.spark.session import finished
 from veil.engines.spark.tasks import one_thread_per_core, runs_of
-from veil.engines.watching import Watch, unwatched
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, EmptyError, EngineError, InputError, MismatchError
-from veil.files.groups import is_address, open_parquet_at
-from veil.files.opening import PARQUET
+from veil.files.groups import PARQUET, is_address, open_parquet_at
 from veil.files.value_file import as_value_file
 from veil.files.values import values_of, wanted_columns
 from veil.results.base import Result

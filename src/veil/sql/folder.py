@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files.groups import ReportsFile
-from veil.files.opening import ARROW, PARQUET, PathLike
+from veil.files.groups import ARROW, PARQUET, PathLike, ReportsFile
 from veil.files.reports import read_reports, write_parquet
 from veil.reports.columns import Reports
 from veil.sql.locked import LockedDuckDB, is_literal

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from veil.cli.main import app
 from veil.device.web import Answer
 from veil.errors import VeilError, WireError
-from veil.files.json_lines import read_lines
-from veil.files.value_file import ValueFile
+from veil.files.value_file import ValueFile, read_lines
 from veil.results import load
 from veil.shuffle.plan import Plan
 from veil.sql import read_schema

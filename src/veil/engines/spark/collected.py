@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.engines.local import InFiles, Streamed, within
-from veil.engines.ranges import Ranges
-from veil.engines.searching import Best
+from veil.engines.parts import Advance, Best, Ranges, Watch, unwatched
 from veil.engines.spark import tasks
-from veil.engines.spark.jobs import finished, raised, told, watched
 from veil.engines.spark.pieces import Files, Piece, found_files
+from veil.engines.spark.session import finished, raised, told, watched
 from veil.engines.spark.tasks import COUNTED, SEEN, Arguments, Passing, pack
-from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EngineError, InputError, MismatchError
 from veil.files.groups import REPORT_ID
 from veil.mechanisms import LinearHashing

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veil.errors import EmptyError, InputError, VeilError
-from veil.files.groups import ReportsFile, is_address
-from veil.files.opening import PARQUET
+from veil.files.groups import PARQUET, ReportsFile, is_address
 from veil.survey import Survey, check_waves
 
 __all__ = ["Files", "cut", "found_files"]

@@ -17,9 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veil.engines.parts import answers, count_answers, count_jointly, count_support, count_up
-from veil.engines.ranges import Ranges
-from veil.engines.searching import Best
+from veil.engines.parts import Best, Ranges, answers, count_answers, count_jointly, count_support, count_up
 from veil.errors import EngineError, VeilError, WireError
 from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
