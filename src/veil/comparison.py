@@ -25,7 +25,7 @@ from veil.marginals import Joint
 from veil.marginals.known import KnownJoint
 from veil.marginals.marginal import Cells
 from veil.numeric import without_bands
-from veil.planning.epsilon import at_epsilon
+from veil.planning.rebuilding import at_epsilon
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
 from veil.results.units import Unit, make_table

@@ -15,7 +15,7 @@ from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.mechanisms import FrequencyOracle, HaarResponse, LinearHashing, Piecewise, SquareWave
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
-from veil.planning.epsilon import at_epsilon
+from veil.planning.rebuilding import at_epsilon
 from veil.sql import SC, Measure, Table
 from veil.study import STUDIES, Study
 from veil.survey import OneOf, Question

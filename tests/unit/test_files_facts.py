@@ -11,7 +11,7 @@ import pytest
 from veil import Categories, Integers, Interval
 from veil.errors import EmptyError, InputError
 from veil.files.attributes import read_facts
-from veil.planning.proposing import proposed_dimensions, proposed_public, round_buckets
+from veil.planning.sql import proposed_dimensions, proposed_public, round_buckets
 from veil.sql.columns import Category, Measure, Moment
 
 

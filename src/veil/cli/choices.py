@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from veil.cli.screen import Screen
-    from veil.planning import Choice, Measure
+    from veil.planning import Choice, Quantity
 
 __all__ = ["show_choice", "show_goals"]
 
@@ -91,7 +91,7 @@ def _table(headings: tuple[str, ...], *, text: int, wrap: bool = False) -> Table
     return table
 
 
-def _text(measure: Measure) -> str:
+def _text(measure: Quantity) -> str:
     from veil.results.units import Unit
 
     value = measure.value

@@ -103,7 +103,7 @@ def public_by(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
     """The public columns that a file's columns are proposed as."""
     if file is None or given["public"] is None:
         return ()
-    from veil.planning.proposing import proposed_public
+    from veil.planning.sql import proposed_public
 
     names = _names("--public", given["public"])
     attributes = [text.partition("=")[0].strip() for text in given["attribute"] or ()]

@@ -7,18 +7,18 @@
 Not here: the command `veil plan`, which reads the wishes and shows the choice.
 """
 
-from veil.planning.base import Central, Choice, Goal, Measure, Option, Wishes
-from veil.planning.epsilon import at_epsilon
+from veil.planning.base import Central, Choice, Goal, Option, Quantity, Wishes
 from veil.planning.goals import GOALS, goal_of, plan
 from veil.planning.histogram import choose
+from veil.planning.rebuilding import at_epsilon
 
 __all__ = [
     "GOALS",
     "Central",
     "Choice",
     "Goal",
-    "Measure",
     "Option",
+    "Quantity",
     "Wishes",
     "at_epsilon",
     "choose",

@@ -23,7 +23,7 @@ from veil.tools.numbers import is_int
 if TYPE_CHECKING:
     from veil.files.groups import PathLike
 
-__all__ = ["Central", "Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
+__all__ = ["Central", "Choice", "Goal", "Option", "Quantity", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
 Unit = Literal["share", "count", "length", "duration", "effort", "square", "eps", "text"]
 
@@ -32,7 +32,7 @@ _MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
-class Measure:
+class Quantity:
     """A number about an option, with its unit; None where it is not known.
 
     A share is a fraction of the people, a length a difference of two values that people hold, a duration in seconds, an
@@ -43,7 +43,7 @@ class Measure:
     unit: Unit
 
 
-Row = Mapping[str, Measure]
+Row = Mapping[str, Quantity]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""How many people hold each value: what each oracle would cost and reach, before anybody is asked."""
+"""How many people hold each value: what each oracle would cost and reach, before anybody is asked.
+
+How many people hold each value, asked through a shuffler: what each oracle reaches for the same central promise.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import InputError
 from veil.histogram import Histogram
 from veil.mechanisms import MECHANISMS, FrequencyOracle
-from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text
+from veil.planning.base import Choice, Goal, Option, Quantity, Row, Ways, Wishes, byte_text
+from veil.shuffle import Amplified, ShuffleDesign, Shuffler, designs
 from veil.study import Study
-
-__all__ = ["HistogramGoal", "OracleChoice", "choose"]
+from veil.tools.json_documents import Json
 
 _AS_GOOD = 1.05
 """Variances within 5 % are as good as equal; the shorter report, then the cheaper decoding, decides."""
@@ -55,7 +58,6 @@ class HistogramGoal(Goal):
     about = "Errors are for a value with a true share of 0. Decoding times are for one core at 10^9 steps per second."
 
     def choose(self, wishes: Wishes) -> Choice:
-        from veil.planning.shuffled import ShuffledHistogram
 
         return super().choose(wishes) if wishes.central is None else ShuffledHistogram().choose(wishes)
 
@@ -70,10 +72,10 @@ class HistogramGoal(Goal):
         oracle, people = _oracle(study), wishes.users
         known = oracle.noise.known
         return {
-            "standard error": Measure(math.sqrt(oracle.variance(people)) if known else None, "share"),
-            "detection floor": Measure(oracle.detection_floor(people) if known else None, "share"),
-            "steps per report": Measure(oracle.decode_pairs, "count"),
-            "decoding": Measure(oracle.decode_pairs * people / _STEPS_PER_SECOND, "effort"),
+            "standard error": Quantity(math.sqrt(oracle.variance(people)) if known else None, "share"),
+            "detection floor": Quantity(oracle.detection_floor(people) if known else None, "share"),
+            "steps per report": Quantity(oracle.decode_pairs, "count"),
+            "decoding": Quantity(oracle.decode_pairs * people / _STEPS_PER_SECOND, "effort"),
         }
 
     def doubts(self, study: Study) -> tuple[str, ...]:
@@ -124,3 +126,60 @@ def _why(taken: Option, close: Sequence[Option], allowed: Sequence[Option], limi
         f"{taken.name} is chosen: of the oracles with a variance within 5 % of the smallest{fits}"
         f" ({', '.join(option.name for option in close)}), it has the cheapest reports ({size})."
     )
+
+
+class ShuffledHistogram(HistogramGoal):
+    """The best of every kind of oracle whose shuffled reports keep the central promise."""
+
+    about = (
+        "Errors: of one value's share of the people, if nobody holds it. The central eps is towards whoever sees only "
+        "shuffled reports; if the shuffler tells who sent what, the local eps is all that is left."
+    )
+
+    def choose(self, wishes: Wishes) -> Choice:
+        return Goal.choose(self, wishes)
+
+    def ways(self, wishes: Wishes) -> Ways:
+        held, central = wishes.held, wishes.central
+        if held is None or central is None:
+            raise InputError("a histogram is of values that are known: expected --domain, --labels or --labels-file")
+        shuffler = Shuffler(wishes.users, central.delta)
+        found = designs(wishes.users, held, central.epsilon, central.delta, wishes.epsilon)
+        return {
+            one.oracle.name: _shuffled_asking(one, shuffler) for one in sorted(found, key=lambda one: one.mean_variance)
+        }
+
+    def errors(self, study: Study, wishes: Wishes) -> Row:
+        found = _central(study)
+        more = super().errors(study, wishes)
+        return {
+            "local eps": Quantity(found.local.epsilon, "eps"),
+            "central eps": Quantity(found.epsilon, "eps"),
+            **more,
+        }
+
+    def facts(self, study: Study, wishes: Wishes) -> Json:
+        found = _central(study)
+        return {
+            "epsilon": found.local.epsilon,
+            "epsilon_central": found.epsilon if wishes.central is None else wishes.central.epsilon,
+            "delta": float(found.central.delta),
+            "central_epsilon": float(f"{found.epsilon:.6g}"),
+            "central_epsilon_at_least": float(f"{found.low:.6g}"),
+        }
+
+    def notes(self, study: Study) -> tuple[str, ...]:
+        return () if _central(study).amplifies else ("the shuffle adds nothing: its local eps keeps the promise",)
+
+    def order(self, options: list[Option]) -> list[Option]:
+        return sorted(options, key=lambda option: option.error("standard error"))
+
+
+def _shuffled_asking(one: ShuffleDesign, shuffler: Shuffler) -> Callable[[], Study]:
+    return lambda: Histogram(one.oracle, shuffler=shuffler)
+
+
+def _central(study: Study) -> Amplified:
+    assert isinstance(study, Histogram)
+    assert study.central is not None
+    return study.central

@@ -1,4 +1,7 @@
-"""The most frequent strings, without a list of them: what each round of PEM tries, and what stands out of its noise."""
+"""The most frequent strings, without a list of them: what each round of PEM tries, and what stands out of its noise.
+
+The most frequent items of people's sets, or sets of items: who is asked for what.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from collections.abc import Sequence
 from veil.errors import InputError
 from veil.hitters import PEM, sensitivity_threshold
 from veil.hitters.search import words
-from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
+from veil.itemsets import SVIM, SVSM, LDPMiner
+from veil.planning.base import Goal, Option, Quantity, Row, Ways, Wishes, byte_text
 from veil.study import Study
 from veil.survey import OneOf
 from veil.tools.json_documents import Json
-
-__all__ = ["HittersGoal"]
+from veil.view import SampleItem
 
 
 class HittersGoal(Goal):
@@ -38,7 +41,7 @@ class HittersGoal(Goal):
         rounds = self.rounds(study, wishes)
         floors = [row["floor"].value for row in rounds]
         tried = [row["candidates"].value for row in rounds]
-        return {"floor": Measure(max(floors), "share"), "candidates": Measure(sum(tried), "count")}  # type: ignore[type-var, arg-type]
+        return {"floor": Quantity(max(floors), "share"), "candidates": Quantity(sum(tried), "count")}  # type: ignore[type-var, arg-type]
 
     def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
         taken = allowed[0]
@@ -61,8 +64,8 @@ class HittersGoal(Goal):
             kept = study.keep if i + 1 < len(study.lengths) else 1
             floor = sensitivity_threshold(sigma, tried, people, kept) if kept < tried else 0.0
             counts = {"bits": length, "people": people, "candidates": tried}
-            rows.append({name: Measure(count, "count") for name, count in counts.items()})
-            rows[-1]["floor"] = Measure(floor, "share")
+            rows.append({name: Quantity(count, "count") for name, count in counts.items()})
+            rows[-1]["floor"] = Quantity(floor, "share")
         return tuple(rows)
 
 
@@ -71,3 +74,34 @@ def _tried(search: PEM, level: int) -> int:
     step = search.lengths[level] - before
     each = 1 << step if search.alphabet is None else words(search.alphabet.encode(), step // 8)
     return each * min(search.keep, 1 << before)
+
+
+class ItemsGoal(Goal):
+    """SVIM for items, SVSM for sets of them."""
+
+    name = "items"
+    summary = "The most frequent items where each person holds a set; with --sets, sets of items."
+    takes = ("universe", "domain", "k", "sets")
+    about = "Floor: an item that this share of the people hold is likely to be among the candidates of the second half."
+
+    def ways(self, wishes: Wishes) -> Ways:
+        held, k, epsilon = wishes.held, wishes.k, wishes.epsilon
+        if held is None or k is None:
+            raise InputError("items are a number of those in a list: expected -k K, and --universe FILE or --domain N")
+        if wishes.sets:
+            return {"SVSM": lambda: SVSM(k, epsilon, held)}  # type: ignore[arg-type]  # a universe becomes its sets
+        return {
+            "SVIM": lambda: SVIM(k, epsilon, held),  # type: ignore[arg-type]
+            "LDPMiner": lambda: LDPMiner(k, epsilon, held),  # type: ignore[arg-type]
+        }
+
+    def errors(self, study: Study, wishes: Wishes) -> Row:
+        """The floor of the first round, where that one asks for items and not for the sizes of sets."""
+        first = next(study.rounds())
+        question, floor = first.survey.questions[0], None
+        kept, items = 2 * study.k, question.view.values.size  # type: ignore[attr-defined]  # all of these have a k
+        if isinstance(question.view, SampleItem) and 2 * kept < items:  # else noise alone is looked at closely
+            people = max(int(wishes.users * first.people), 1)
+            sigma = float(question.view.scale) * math.sqrt(question.pure.variance(1))
+            floor = sensitivity_threshold(sigma, items, people, kept)
+        return {"floor": Quantity(floor, "share")}

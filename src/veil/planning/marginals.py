@@ -14,7 +14,7 @@ from veil.errors import InputError, ParameterError
 from veil.marginals import CALM, AllMarginals, FourierMarginals, FullContingency, JointStudy, MarginalStudy
 from veil.marginals.choosing import MOST_VIEWS, Predicted, predicted_error, predicted_fourier_error, products
 from veil.marginals.tables import MOST_CELLS
-from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
+from veil.planning.base import Choice, Goal, Option, Quantity, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study
 from veil.survey import EachOf
 from veil.tools.json_documents import Json
@@ -62,10 +62,10 @@ class MarginalsGoal(Goal):
         whole = found is not None and found.held == 1.0  # else what is missing depends on the data
         sizes = sorted({len(view) for view in _views(study)}) or [1, study.k]  # a coefficient is of up to k attributes
         return {
-            "views": Measure(len(ask) if isinstance(ask, EachOf) else 1, "count"),
-            "view size": Measure("-".join(map(str, sizes[:: max(len(sizes) - 1, 1)])), "text"),
-            "cell's error": Measure(found.cell if found and whole else None, "share"),
-            "marginal's error": Measure(found.sse if found and whole else None, "square"),
+            "views": Quantity(len(ask) if isinstance(ask, EachOf) else 1, "count"),
+            "view size": Quantity("-".join(map(str, sizes[:: max(len(sizes) - 1, 1)])), "text"),
+            "cell's error": Quantity(found.cell if found and whole else None, "share"),
+            "marginal's error": Quantity(found.sse if found and whole else None, "square"),
         }
 
     def notes(self, study: Study) -> tuple[str, ...]:
@@ -110,10 +110,10 @@ class MarginalsGoal(Goal):
         views = _views(study)
         return tuple(
             {
-                "attribute": Measure(name, "text"),
-                "people hold": Measure(in_words(part), "text"),
-                "values": Measure(part.size, "count"),
-                "views": Measure(sum(place in view for view in views) if views else None, "count"),
+                "attribute": Quantity(name, "text"),
+                "people hold": Quantity(in_words(part), "text"),
+                "values": Quantity(part.size, "count"),
+                "views": Quantity(sum(place in view for view in views) if views else None, "count"),
             }
             for place, (name, part) in enumerate(study.domain.attributes)
         )

@@ -1,34 +1,97 @@
-"""How numbers are distributed: what each way to ask would cost and reach, before anybody is asked.
+"""How far a range may be off if nothing is known about how people are distributed: for planning, as a standard error.
+
+Half the width of a 95 % interval that assumes nothing, over 1.96, so that it stands beside a standard error. Ways that
+count without bias (hierarchies, bins) have such intervals by themselves. A wave's reports leave many distributions
+possible: the interval goes from the smallest to the largest mass that one of them gives to the range, by two linear
+programmes, for people who are distributed like Beta(5, 2) and reports as they are expected.
+
+How numbers are distributed: what each way to ask would cost and reach, before anybody is asked.
 
 The error of a range on smooth data is measured: the root mean square error over all ranges of a tenth of the domain, on
 made-up people who are distributed like Beta(5, 2) (a smooth hill, steeper on its right), at most a million of them,
 three to ten times. The error on any data is that of the same people, where nothing is taken for granted: see `rough`.
+
+A mean, or a mean and a variance, and nothing else: which mechanism has the smallest error in the worst case.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Integers
+from veil.domain import Integers, Numeric
+from veil.domain.text_values import is_time
 from veil.entropy import SeededForExperiments
-from veil.errors import EmptyError
-from veil.mechanisms import SquareWave
-from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution, without_bands
-from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
-from veil.planning.mean import held_numbers
-from veil.planning.rough import banded_error, wave_error
-from veil.reports.tally import merge
+from veil.errors import EmptyError, InputError
+from veil.mechanisms import MeanMechanism, Piecewise, SquareWave, StochasticRounding
+from veil.mechanisms.numbers.reconstruction import Wave
+from veil.numeric import (
+    Binning,
+    HaarHierarchy,
+    Hierarchy,
+    HybridMean,
+    MeanOf,
+    TwoPhaseVariance,
+    WaveDistribution,
+    without_bands,
+)
+from veil.numeric.bands import free_bands
+from veil.planning.base import Goal, Option, Quantity, Row, Ways, Wishes, byte_text
+from veil.reports.tally import Tally, merge
+from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution
 from veil.study import OneRound, Study
 from veil.survey import Survey, SurveyTally
 from veil.tools.json_documents import Json
+from veil.tools.numbers import proportional, two_sided
+from veil.view import SquaredDistance
 
-__all__ = ["NumbersGoal"]
+_LEVEL = 0.95
+
+
+def banded_error(found: Distribution) -> float:
+    """The root mean square over ranges of a tenth of the domain, by the intervals that the distribution has."""
+    assert isinstance(found.bands, LevelBands)
+    return _as_stderr([found.bands.width(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)])
+
+
+def wave_error(wave: SquareWave, people: int) -> float:
+    """The same for a square wave and so many people, for the same ranges: by bands that assume nothing.
+
+    >>> wide, narrow = (wave_error(SquareWave(epsilon, 1024), 100_000) for epsilon in (1.0, 4.0))
+    >>> bool(wide > 2 * narrow > 0.01)
+    True
+    """
+    from scipy.stats import beta
+
+    masses = np.diff(beta.cdf(wave.input_edges / wave.cells, 5, 2))
+    counts = proportional(Wave.of(wave).reports(masses), people)
+    found = Distribution(wave.domain, wave.input_edges, masses, n=people, population=people)
+    bands = free_bands(wave, Tally(wave.digest, counts, people, people, people), found)
+    sides = [bands.range(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)]
+    return _as_stderr([high - low for low, high in sides])
+
+
+def _as_stderr(widths: list[float]) -> float:
+    return math.sqrt(sum(width**2 for width in widths) / len(widths)) / 2 / two_sided(_LEVEL)
+
+
+def _ranges(domain: Numeric) -> Iterator[tuple[object, object]]:
+    """The second tenth of the domain, the fourth, ...; of few integers, every second of them."""
+    if isinstance(domain, Integers):
+        parts = min(10, domain.size)
+        starts = np.array([domain.lo + domain.size * part // parts for part in range(parts + 1)])
+        ends = list(zip(starts[:-1], starts[1:] - 1, strict=True))
+    else:
+        starts = domain.values_of(np.linspace(*domain.ends, 11))
+        ends = list(pairwise(starts))
+    yield from ends[1::2]
+
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +128,7 @@ class NumbersGoal(Goal):
     def errors(self, study: Study, wishes: Wishes) -> Row:
         assert isinstance(study, OneRound)
         smooth, rough = _range_errors(study, wishes)
-        return {_SMOOTH: Measure(smooth, "share"), _ROUGH: Measure(rough, "share")}
+        return {_SMOOTH: Quantity(smooth, "share"), _ROUGH: Quantity(rough, "share")}
 
     def notes(self, study: Study) -> tuple[str, ...]:
         if isinstance(study, Binning):
@@ -137,3 +200,82 @@ def _tenths(cumulative: Any) -> Any:
     """The mass of every range of a tenth of the domain."""
     reach = max(1, (len(cumulative) - 1) // 10)
     return cumulative[reach:] - cumulative[:-reach]
+
+
+Asking = type[MeanMechanism] | type[HybridMean]
+_ASKING: dict[str, Asking] = {
+    "StochasticRounding": StochasticRounding,
+    "Piecewise": Piecewise,
+    "HybridMean": HybridMean,
+}
+
+
+def held_numbers(wishes: Wishes) -> Numeric:
+    """What people hold, if it is numbers."""
+    if not isinstance(wishes.held, Numeric):
+        raise InputError("people hold numbers here: expected --range LO HI")
+    return wishes.held
+
+
+class MeanGoal(Goal):
+    """The mechanism whose mean has the smallest standard error in the worst case, from exact moments."""
+
+    name = "mean"
+    summary = "The mean of a number, and nothing else."
+    takes = ("range", "integers")
+    about = "Error: the standard error in the worst case, exact."
+    judged = "mean's error"
+
+    def ways(self, wishes: Wishes) -> Ways:
+        held = held_numbers(wishes)
+        return {name: self._asking(kind, wishes.epsilon, held) for name, kind in _ASKING.items()}
+
+    def _asking(self, kind: Asking, epsilon: float, held: Numeric) -> Callable[[], Study]:
+        def build() -> Study:
+            asked = kind(epsilon, held)
+            return asked if isinstance(asked, HybridMean) else MeanOf(asked)
+
+        return build
+
+    def errors(self, study: Study, wishes: Wishes) -> Row:
+        asked = study.mechanism if isinstance(study, MeanOf) else study
+        assert isinstance(asked, (MeanMechanism, HybridMean))
+        return {self.judged: _error(asked, held_numbers(wishes), wishes.users)}
+
+    def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
+        # rounded: where HybridMean is StochasticRounding alone, the first of them in the order of the table is taken
+        errors = {option.name: float(f"{option.error(self.judged):.9e}") for option in allowed}
+        taken = min(allowed, key=lambda option: errors[option.name])
+        others = sorted(errors[option.name] for option in allowed if option is not taken)
+        better = f", {others[0] / errors[taken.name]:.2f} times smaller than the next" if others else ""
+        size = byte_text(taken.report_bytes)
+        return taken, f"{taken.name} has the smallest error in the worst case{better}, in reports of {size}."
+
+
+class VarianceGoal(MeanGoal):
+    """The same in two rounds: a mean from one half of the people, and squared distances to it from the other."""
+
+    name = "variance"
+    summary = "The mean and the variance of a number, in two rounds."
+    about = (
+        "Errors: the standard errors in the worst case, exact; each from one half of the people. A variance is in"
+        " squared units; of times, in squared seconds."
+    )
+    judged = "variance's error"
+
+    def _asking(self, kind: Asking, epsilon: float, held: Numeric) -> Callable[[], Study]:
+        return lambda: TwoPhaseVariance(kind, epsilon, held)
+
+    def errors(self, study: Study, wishes: Wishes) -> Row:
+        assert isinstance(study, TwoPhaseVariance)
+        half = max(wishes.users // 2, 1)
+        squares = SquaredDistance(study.domain, study.domain.ends[0]).domain  # the farthest centre: the largest squares
+        assert isinstance(squares, Numeric)
+        return {
+            "mean's error": _error(study.mechanism(study.epsilon, study.domain), study.domain, half),
+            self.judged: Quantity(math.sqrt(study.mechanism(study.epsilon, squares).variance(half)), "length"),
+        }
+
+
+def _error(asked: MeanMechanism | HybridMean, held: Numeric, people: int) -> Quantity:
+    return Quantity(math.sqrt(asked.variance(people)), "duration" if is_time(held) else "length")

@@ -1,4 +1,10 @@
-"""A study or mechanism made again with other arguments, where what its defaults gave follows from the new ones."""
+"""A study or mechanism made again with other arguments, where what its defaults gave follows from the new ones.
+
+The same study with another epsilon: what `veil compare` runs at every epsilon of its list.
+
+Everything that follows from epsilon follows again: coins, hash ranges, the share of a last group. What was chosen
+otherwise than epsilon gives it stays as it was chosen.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,13 @@ import inspect
 from typing import Any, TypeVar, get_type_hints
 
 from veil.errors import InputError, ParameterError
+from veil.mechanisms import Mechanism
+from veil.privacy import check_epsilon
 from veil.study import Study
 from veil.study.parameters import from_text
+from veil.survey import EachOf, OneOf, Question, Survey
+from veil.survey.tree import Ask
 from veil.tools.messages import unknown_name
-
-__all__ = ["rebuilt", "settings_from_text", "takes"]
 
 Made = TypeVar("Made")
 
@@ -54,3 +62,63 @@ def settings_from_text(study: type[Study], texts: dict[str, str]) -> dict[str, A
         raise InputError(unknown_name(f"a parameter of {study.kind}", unknown[0], known))
     hints = {**get_type_hints(study.__init__), **study.parameters()}
     return {name: from_text(hints[name], text, name) for name, text in texts.items()}
+
+
+Planned = TypeVar("Planned", bound=Study)
+
+
+def at_epsilon(study: Planned, epsilon: float) -> Planned:
+    """The study with another epsilon, its other parameters as they are.
+
+    Nested studies and mechanisms change with it. Refused where it is not clear what should change: a survey that
+    splits its budget over several questions, or one behind a view that hides which item was sampled.
+
+    >>> from veil import GRR, OLH
+    >>> from veil.histogram import Histogram
+    >>> at_epsilon(Histogram(GRR(1.0, 3), post="norm-sub"), 2.0) == Histogram(GRR(2.0, 3), post="norm-sub")
+    True
+    >>> for buckets in (None, 2):
+    ...     print(at_epsilon(Histogram(OLH(1.0, 100, buckets)), 3.0).oracle.hash_range)
+    21
+    2
+    """
+    wanted = check_epsilon(epsilon)
+    values = {name: getattr(study, name) for name in study.parameters()}
+    changes = {name: _changed(value, wanted) for name, value in values.items()}
+    changes = {name: value for name, value in changes.items() if value is not values[name]}
+    if "epsilon" in values:
+        changes["epsilon"] = wanted
+    if not changes:
+        raise InputError(f"a study of kind {study.kind} has no epsilon that could be changed: plan it again")
+    made = rebuilt(study, values, **changes)
+    if study.guarantee.ratio is not None and not made.guarantee.within(wanted):
+        raise InputError(f"a study of kind {study.kind} splits its epsilon in a way of its own: plan it again")
+    return made
+
+
+def _changed(value: Any, epsilon: float) -> Any:
+    """One parameter of a study: another epsilon in what has one, and the very same object otherwise."""
+    if isinstance(value, Study):
+        return at_epsilon(value, epsilon)
+    if isinstance(value, Mechanism):
+        return _mechanism(value, epsilon)
+    if isinstance(value, Survey):
+        return Survey(_ask(value.ask, epsilon), value.public, value.wave)
+    return value
+
+
+def _mechanism(mechanism: Mechanism, epsilon: float) -> Mechanism:
+    more = type(mechanism).read_parameters(mechanism.parameters())
+    values = {"epsilon": mechanism.epsilon, "domain": mechanism.domain, **more}
+    return rebuilt(mechanism, values, epsilon=epsilon)
+
+
+def _ask(ask: Ask, epsilon: float) -> Ask:
+    if isinstance(ask, OneOf):
+        return OneOf(*((share, _ask(branch, epsilon)) for share, branch in ask.branches))
+    if isinstance(ask, EachOf):
+        made = {mechanism.domain: _mechanism(mechanism, epsilon) for mechanism in ask.mechanisms}
+        return EachOf(ask.rule, made.__getitem__)
+    if isinstance(ask, Question) and ask.guarantee == ask.mechanism.guarantee:
+        return Question(_mechanism(ask.mechanism, epsilon), ask.view)
+    raise InputError("this survey's questions share one epsilon in a way that only its plan knows: plan it again")

@@ -1,4 +1,7 @@
-"""Tables that are asked in SQL: how people are asked about private dimensions, and how far answers will be off."""
+"""Tables that are asked in SQL: how people are asked about private dimensions, and how far answers will be off.
+
+Columns of a file as dimensions and public columns of a table: buckets, labels and scales for a person to look at.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from veil.domain import Domain, Record
+from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.errors import InputError, ParameterError
-from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
+from veil.files.attributes import MOST_VALUES, ColumnFacts, is_whole, read_facts
+from veil.files.groups import PathLike
+from veil.planning.base import Choice, Goal, Option, Quantity, Row, Ways, Wishes, byte_text, in_words
+from veil.sql.columns import Category, Measure, Moment, PublicColumn
+from veil.sql.schema import days
 from veil.study import Study
 from veil.tools.json_documents import Json
 
 if TYPE_CHECKING:
-    from veil.files.groups import PathLike
     from veil.sql.choosing import Workload
-    from veil.sql.columns import PublicColumn
     from veil.sql.design import Design
     from veil.sql.table import Table
 
-__all__ = ["SqlGoal"]
 
 _ALL = "all queries"
 
@@ -82,7 +86,6 @@ class SqlGoal(Goal):
         return f"{type(own.design).__name__} of the schema"
 
     def dimensions(self, path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
-        from veil.planning.proposing import proposed_dimensions
 
         return proposed_dimensions(path, names)
 
@@ -96,7 +99,7 @@ class SqlGoal(Goal):
             kind: error if math.isfinite(error) else None
             for kind, error in (*found.errors.items(), (_ALL, found.error))
         }
-        return {_heading(kind, wishes.queries): Measure(error, "share") for kind, error in shown.items()}
+        return {_heading(kind, wishes.queries): Quantity(error, "share") for kind, error in shown.items()}
 
     def _workload(self, table: Table, wishes: Wishes) -> Workload:
         from veil.sql.choosing import asked_queries, default_queries, typical_queries
@@ -170,10 +173,10 @@ class SqlGoal(Goal):
         public = [(column.name, "public", _in_words(column), None) for column in study.public]
         return tuple(
             {
-                "column": Measure(name, "text"),
-                "is": Measure(kind, "text"),
-                "people hold": Measure(held, "text"),
-                "values": Measure(values, "count"),
+                "column": Quantity(name, "text"),
+                "is": Quantity(kind, "text"),
+                "people hold": Quantity(held, "text"),
+                "values": Quantity(values, "count"),
             }
             for name, kind, held, values in (*private, *public)
         )
@@ -194,3 +197,75 @@ def _in_words(column: PublicColumn) -> str:
 def _heading(kind: str, queries: Sequence[str]) -> str:
     """A kind of queries as the heading of a column; somebody's own query by its number."""
     return f"query {list(queries).index(kind) + 1}" if kind in queries else kind
+
+
+_MOST_BUCKETS = 1024
+_FEW = 12  # so many different whole numbers far apart are labels
+
+
+def proposed_dimensions(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
+    """A dimension for each column: whole numbers, numbers in round buckets, days, or the labels that there are.
+
+    Never more than 1,024 buckets. Whole numbers are labels where there are at most 12, with large gaps.
+    """
+    return {name: _dimension(name, facts) for name, facts in read_facts(path, names).items()} if names else {}
+
+
+def proposed_public(path: PathLike, names: Sequence[str]) -> tuple[PublicColumn, ...]:
+    """A public column for each column: a measure with the digits that it has, a day or a second, or the labels."""
+    return tuple(_column(name, facts) for name, facts in read_facts(path, names).items()) if names else ()
+
+
+def round_buckets(low: float, high: float, most: int = _MOST_BUCKETS) -> Interval:
+    """At most so many equal buckets around two numbers, which begin at round ones.
+
+    >>> salaries = round_buckets(1200.0, 248_000.0)
+    >>> salaries.lo, salaries.hi, salaries.cells
+    (1000.0, 248000.0, 494)
+    """
+    power = -15
+    while True:
+        for digit in (1, 2, 5):
+            step = digit * 10**power if power >= 0 else digit / 10**-power
+            first, last = low // step, -(-high // step)
+            if max(last - first, 1) <= most:
+                last = max(last, first + 1)
+                return Interval(first * step, last * step, cells=int(last - first))
+        power += 1
+
+
+def _dimension(name: str, facts: ColumnFacts) -> Domain:
+    if facts.kind != "labels" and facts.missing:
+        raise InputError(f"column {name} has empty cells among its numbers or times: fill them, or leave it out")
+    if facts.kind == "times":
+        assert facts.first is not None
+        assert facts.last is not None
+        first, last = facts.first.date(), facts.last.date()
+        return days(first, last, -(-((last - first).days + 1) // _MOST_BUCKETS))
+    if facts.kind == "labels":
+        return Categories(sorted(_labels(name, facts)), missing="category" if facts.missing else "refuse")
+    if not facts.whole:
+        return round_buckets(facts.low, facts.high)
+    low, high, told = int(facts.low), int(facts.high), facts.labels
+    if told is not None and len(told) <= _FEW and high - low + 1 > 4 * len(told) and all(map(is_whole, told)):
+        return Categories(sorted(map(int, told)))
+    return Integers(low, high) if high - low < _MOST_BUCKETS else round_buckets(low, high)
+
+
+def _column(name: str, facts: ColumnFacts) -> PublicColumn:
+    if facts.missing:
+        raise InputError(f"column {name} has empty cells: fill them, or leave it out")
+    if facts.kind == "numbers":
+        return Measure(name, facts.decimals)
+    if facts.kind == "times":
+        return Moment(name, "day" if facts.days else "second")
+    return Category(name, tuple(sorted(_labels(name, facts))))
+
+
+def _labels(name: str, facts: ColumnFacts) -> set[str]:
+    if facts.labels is None:
+        raise InputError(
+            f"column {name} has more than {MOST_VALUES:,} different labels: put them together in fewer groups, or "
+            "leave it out"
+        )
+    return facts.labels
