@@ -14,8 +14,8 @@ from veil import Categories, Integers
 from veil.cli.planning import plan
 from veil.domain import Interval
 from veil.sql.columns import Category, Measure, Moment
-from veil.sql.grids import Grids
-from veil.sql.hio import HIO
+from veil.sql.designs.grids import Grids
+from veil.sql.designs.hio import HIO
 from veil.sql.table import Table
 from veil.study import study_from_json
 

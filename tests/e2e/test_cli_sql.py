@@ -288,7 +288,7 @@ def test_the_shell_survives_a_bug(folder: Path, monkeypatch: pytest.MonkeyPatch,
     def broken(*_: Any) -> Any:
         raise RuntimeError("somebody's private value")
 
-    monkeypatch.setattr("veil.sql.engine.run", broken)
+    monkeypatch.setattr("veil.sql.execution.engine.run", broken)
     text = shell(folder, f"{COUNTED};\r\\q\r", monkeypatch, tmp_path)
     assert "unexpected RuntimeError" in text
     assert "somebody" not in text.replace("\n", " ")

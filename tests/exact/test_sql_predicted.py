@@ -12,13 +12,13 @@ import pytest
 from veil import Integers, Record
 from veil.entropy import Source, outcomes
 from veil.reports.columns import Reports
-from veil.sql.budget import HI
-from veil.sql.choosing import expected_counts
-from veil.sql.conjunction import SC
-from veil.sql.design import Design
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
-from veil.sql.query import Box
+from veil.sql.designs.base import Design
+from veil.sql.designs.budget import HI
+from veil.sql.designs.choosing import expected_counts
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
+from veil.sql.language.query import Box
 from veil.sql.table import Table
 
 PRIVATE = Record.of(a=Integers(0, 3), b=2)

@@ -26,16 +26,16 @@ from veil.errors import InputError, ParameterError
 from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.privacy import WORD, exp_below
 from veil.reports.columns import Reports
-from veil.sql.budget import HI
 from veil.sql.columns import Category, Measure
-from veil.sql.conjunction import SC
-from veil.sql.design import Design, Values
-from veil.sql.grids import Grids
-from veil.sql.grouped import oracle_for, view_of
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
-from veil.sql.query import Box, Runs
-from veil.sql.rivals import QuadTree, Wavelet
+from veil.sql.designs.base import Design, Values
+from veil.sql.designs.budget import HI
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.grids import Grids
+from veil.sql.designs.grouped import oracle_for, view_of
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
+from veil.sql.designs.rivals import QuadTree, Wavelet
+from veil.sql.language.query import Box, Runs
 from veil.sql.table import Reading, Table
 
 DEEP = Record.of(a=Integers(0, 2), b=2)  # with fan-out 2, a has two levels below its root, the last node of one leaf

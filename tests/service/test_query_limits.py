@@ -27,7 +27,7 @@ from veil.hitters import PEM
 from veil.marginals import CALM
 from veil.numeric import WaveDistribution
 from veil.sql import Measure, Table
-from veil.sql.costs import Cost
+from veil.sql.execution.costs import Cost
 from veil.tools.limits import Limits, limited
 
 pytest.importorskip("duckdb")
@@ -107,7 +107,7 @@ def test_a_query_over_the_limit_is_refused_before_it_starts(tmp_path: Path, monk
     def never(*given: Any) -> None:
         raise AssertionError("weights were added up")
 
-    monkeypatch.setattr("veil.sql.gram.Grams.add", never)
+    monkeypatch.setattr("veil.sql.execution.sums.Grams.add", never)
 
     async def refused() -> None:
         async with collector(tmp_path / "data", query_megabytes=200, query_seconds=60) as client:

@@ -140,7 +140,7 @@ def test_a_database_that_fails_is_not_the_querys_fault(monkeypatch: pytest.Monke
             yield reports
             raise InterruptedReadingError(StoreError("the database is down"))
 
-    monkeypatch.setattr("veil.sql.locked.IN_MEMORY", in_memory)
+    monkeypatch.setattr("veil.sql.execution.duckdb.IN_MEMORY", in_memory)
     with pytest.raises(InterruptedReadingError, match="database is down"):
         replace(TABLE, query=GROUPED).read(Failing(TABLE.survey, reports))
 

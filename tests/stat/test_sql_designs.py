@@ -14,16 +14,16 @@ from veil import Integers, Record
 from veil.engines.local import InMemory
 from veil.entropy import SeededForExperiments
 from veil.reports.columns import Reports
-from veil.sql.budget import HI
 from veil.sql.columns import Measure, identifier
-from veil.sql.conjunction import SC
-from veil.sql.design import Design
-from veil.sql.engine import run as answer
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
-from veil.sql.moments import Moments
-from veil.sql.query import Both, Box, Either, InRuns, Output, Query, Total
-from veil.sql.rows import CollectedRows
+from veil.sql.designs.base import Design
+from veil.sql.designs.budget import HI
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
+from veil.sql.execution.engine import run as answer
+from veil.sql.execution.rows import CollectedRows
+from veil.sql.execution.sums import Moments
+from veil.sql.language.query import Both, Box, Either, InRuns, Output, Query, Total
 from veil.sql.table import Reading, Table
 
 PRIVATE = Record.of(age=Integers(0, 26), income=Integers(0, 8), state=3)

@@ -17,9 +17,9 @@ from veil import Integers, Record
 from veil.entropy import SeededForExperiments, Words
 from veil.mechanisms import GRR
 from veil.sql import HIO, Grids, Measure, Table
-from veil.sql.grid_reading import GridReading
-from veil.sql.grid_tallies import GridTallies
-from veil.sql.query import Box
+from veil.sql.designs.grid_reading import GridReading
+from veil.sql.designs.grids import GridTallies
+from veil.sql.language.query import Box
 
 DIMENSIONS, SIZE, PEOPLE, RUNS = 6, 64, 200_000, 12
 PRIVATE = Record(tuple((f"d{i}", Integers(0, SIZE - 1)) for i in range(DIMENSIONS)))

@@ -10,11 +10,11 @@ import pytest
 
 from veil import Integers, Record
 from veil.entropy import SeededForExperiments
-from veil.sql.choosing import expected_counts
-from veil.sql.design import Design
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
-from veil.sql.query import Box
+from veil.sql.designs.base import Design
+from veil.sql.designs.choosing import expected_counts
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
+from veil.sql.language.query import Box
 from veil.sql.table import Table
 
 PRIVATE = Record.of(a=Integers(0, 63), b=4)

@@ -51,7 +51,7 @@ from veil.post import METHODS
 from veil.results import Answers, Result
 from veil.shuffle import Shuffler
 from veil.sql import Answer, Explanation, KeyColumn, Measured, Table
-from veil.sql.explaining import Step
+from veil.sql.execution.explaining import Step
 from veil.view import SquaredDistance
 
 __all__ = ["results", "studies"]

@@ -9,8 +9,9 @@ import pytest
 
 from veil import Integers, Record
 from veil.errors import ParameterError
-from veil.sql.budget import HI
-from veil.sql.choosing import (
+from veil.sql.columns import Category
+from veil.sql.designs.budget import HI
+from veil.sql.designs.choosing import (
     asked_queries,
     choose_design,
     default_queries,
@@ -19,11 +20,10 @@ from veil.sql.choosing import (
     predicted_error,
     typical_queries,
 )
-from veil.sql.columns import Category
-from veil.sql.conjunction import SC
-from veil.sql.grids import Grids
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.grids import Grids
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
 from veil.sql.table import Table
 
 ONE = Record.of(a=Integers(0, 1023))

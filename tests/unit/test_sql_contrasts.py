@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from veil.domain import Categories, Integers, Record
 from veil.errors import EmptyError
 from veil.sql import HIO
-from veil.sql.contrasts import Combination, Read, contrasts_read, nodes_read
-from veil.sql.grouped import combination_of, oracle_for
-from veil.sql.hio import trees_of
+from veil.sql.designs.contrasts import Combination, Read, contrasts_read, nodes_read
+from veil.sql.designs.grouped import combination_of, oracle_for
+from veil.sql.designs.hio import trees_of
 from veil.tree import Tree
 
 

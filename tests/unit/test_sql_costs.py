@@ -16,9 +16,9 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError
 from veil.sql import HIO, Measure, Table
-from veil.sql.costs import Cost, admit
-from veil.sql.locked import LockedDuckDB
-from veil.sql.rows import CollectedRows
+from veil.sql.execution.costs import Cost, admit
+from veil.sql.execution.duckdb import LockedDuckDB
+from veil.sql.execution.rows import CollectedRows
 from veil.tools.limits import Limits, check, limited
 
 pytest.importorskip("duckdb")
@@ -33,8 +33,8 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Grids, HIO, MG, Measure, Table
 from veil.sql import engine, readings
-from veil.sql.parsing import parse
-from veil.sql.rows import CollectedRows
+from veil.sql.language.parsing import parse
+from veil.sql.execution.rows import CollectedRows
 
 people = 20_000
 random = np.random.default_rng(1)

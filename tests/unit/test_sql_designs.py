@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from veil import Integers, Record
-from veil.sql.budget import HI
-from veil.sql.conjunction import SC
-from veil.sql.design import Design
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
-from veil.sql.query import Box
-from veil.sql.rivals import QuadTree, Wavelet
+from veil.sql.designs.base import Design
+from veil.sql.designs.budget import HI
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
+from veil.sql.designs.rivals import QuadTree, Wavelet
+from veil.sql.language.query import Box
 from veil.sql.table import Reading, Table
 
 PEOPLE = 1_000_000

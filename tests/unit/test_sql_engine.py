@@ -15,15 +15,16 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.reports.columns import Reports
-from veil.sql import Category, Grids, Measure, Table, parts
+from veil.sql import Category, Grids, Measure, Table
 from veil.sql.answer import Answer
-from veil.sql.design import Design
-from veil.sql.distributed import DistributedRows
-from veil.sql.engine import run
-from veil.sql.explaining import Explanation
-from veil.sql.hio import HIO
-from veil.sql.parsing import parse
-from veil.sql.rows import CollectedRows
+from veil.sql.designs.base import Design
+from veil.sql.designs.hio import HIO
+from veil.sql.execution import cluster as parts
+from veil.sql.execution.cluster import DistributedRows
+from veil.sql.execution.engine import run
+from veil.sql.execution.explaining import Explanation
+from veil.sql.execution.rows import CollectedRows
+from veil.sql.language.parsing import parse
 
 pytest.importorskip("duckdb")
 

@@ -13,15 +13,15 @@ from veil.engines.local import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.results.base import Result
-from veil.sql.budget import HI
 from veil.sql.columns import Category, Measure
-from veil.sql.conjunction import SC
-from veil.sql.engine import run
-from veil.sql.explaining import Explanation, explain
+from veil.sql.designs.budget import HI
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.grids import Grids
+from veil.sql.designs.hio import HIO
+from veil.sql.execution.engine import run
+from veil.sql.execution.explaining import Explanation, explain
 from veil.sql.folder import create
-from veil.sql.grids import Grids
-from veil.sql.hio import HIO
-from veil.sql.parsing import parse
+from veil.sql.language.parsing import parse
 from veil.sql.table import Table
 
 PRIVATE = Record.of(age=Integers(18, 81), state=["NY", "WA", "CA"])
@@ -60,7 +60,7 @@ def test_a_plan_in_words():
 
 
 def _counts():
-    from veil.sql.choosing import expected_counts
+    from veil.sql.designs.choosing import expected_counts
 
     return expected_counts(TABLE, 1_000_000)
 

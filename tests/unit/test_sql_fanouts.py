@@ -7,7 +7,7 @@ import pytest
 
 from veil import Record
 from veil.errors import ParameterError
-from veil.sql.fanouts import combined_levels, fitted_fan_outs, range_energies
+from veil.sql.designs.fanouts import combined_levels, fitted_fan_outs, range_energies
 from veil.survey import Levels
 from veil.tree import Tree
 

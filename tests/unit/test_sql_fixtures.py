@@ -15,8 +15,8 @@ import pytest
 from veil.domain import Categories, Integers, Interval, Record
 from veil.errors import SqlError
 from veil.sql.columns import Category, Measure, Moment
-from veil.sql.parsing import parse
-from veil.sql.query import Compare, Expression, KeyValue, Number, PrivateKey, Query, Total
+from veil.sql.language.parsing import parse
+from veil.sql.language.query import Compare, Expression, KeyValue, Number, PrivateKey, Query, Total
 from veil.sql.regions import Box, disjoint_boxes, patterns
 from veil.sql.table import Table
 

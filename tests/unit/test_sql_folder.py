@@ -231,7 +231,7 @@ def test_answers_do_not_depend_on_how_rows_are_split(tmp_path: Path, monkeypatch
         answers = []
         for path in (whole.path, split.path):
             for kept in (1 << 30, 0):
-                monkeypatch.setattr("veil.sql.locked.IN_MEMORY", kept)
+                monkeypatch.setattr("veil.sql.execution.duckdb.IN_MEMORY", kept)
                 with veil.sql.open(path) as database:
                     answers.append(database.query(query).to_json())
         assert all(answer == answers[0] for answer in answers)
@@ -292,7 +292,7 @@ def test_a_file_with_an_odd_name_is_read_once_or_ignored(tmp_path: Path) -> None
 
 
 def test_a_large_table_with_an_odd_name_is_read_by_every_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veil.sql.locked.IN_MEMORY", 0)
+    monkeypatch.setattr("veil.sql.execution.duckdb.IN_MEMORY", 0)
     plain, odd = create(tmp_path / "a=1" / "plain", TABLE), create(tmp_path / "a=1" / "pl*", TABLE)
     for folder in (plain, odd):
         folder.append(reports(300)[:100])

@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import veil.sql.gram as gram
-import veil.sql.moments as moments
+import veil.sql.execution.sums as gram
+import veil.sql.execution.sums as moments
 from veil import Integers, Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Measure, Table
-from veil.sql.decimals import integers
-from veil.sql.engine import run
-from veil.sql.gram import Grams, add_gram
-from veil.sql.locked import select
-from veil.sql.parsing import parse
-from veil.sql.passes import Passes
-from veil.sql.rows import CollectedRows, Counted
+from veil.sql.execution.duckdb import select
+from veil.sql.execution.engine import run
+from veil.sql.execution.passes import Passes
+from veil.sql.execution.rows import CollectedRows, Counted
+from veil.sql.execution.sums import Grams, add_gram, integers
+from veil.sql.language.parsing import parse
 
 pytest.importorskip("duckdb")
 
@@ -160,9 +159,9 @@ from veil import Integers, Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import Measure, Table
-from veil.sql.engine import run
-from veil.sql.parsing import parse
-from veil.sql.rows import CollectedRows
+from veil.sql.execution.engine import run
+from veil.sql.language.parsing import parse
+from veil.sql.execution.rows import CollectedRows
 
 table = Table(2.0, Record.of(age=Integers(0, 15)), (Measure("m"),))
 people = 20_000

@@ -15,11 +15,10 @@ from veil.errors import EmptyError, InputError, ParameterError
 from veil.marginals.maxent import reconstruct
 from veil.marginals.tables import Views, averaged, before_averaging
 from veil.sql import Grids, Measure, Table
-from veil.sql.axes import Axis, axes_of
-from veil.sql.grid_reading import GridReading, grid_sets
-from veil.sql.grid_tallies import GridTallies
-from veil.sql.query import Box
-from veil.sql.response import cover, orthants, response_matrix
+from veil.sql.designs.grid_reading import GridReading, grid_sets
+from veil.sql.designs.grids import GridTallies
+from veil.sql.designs.response import Axis, axes_of, cover, orthants, response_matrix
+from veil.sql.language.query import Box
 
 Floats = NDArray[np.float64]
 PEOPLE = Record.of(age=Integers(0, 15), income=Integers(0, 11), sex=["f", "m"])

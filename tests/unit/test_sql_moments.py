@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from veil.errors import WireError
-from veil.sql.decimals import decimals, integers
-from veil.sql.design import Values
-from veil.sql.moments import Moments
+from veil.sql.designs.base import Values
+from veil.sql.execution.sums import Moments, decimals, integers
 
 GROUPS = 3
 

@@ -15,8 +15,8 @@ from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.errors import InputError, SqlError
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.dimensions import Dimension
-from veil.sql.parsing import parse
-from veil.sql.query import FALSE, TRUE, Holds, InRuns, PrivateKey, Query, Runs
+from veil.sql.language.parsing import parse
+from veil.sql.language.query import FALSE, TRUE, Holds, InRuns, PrivateKey, Query, Runs
 from veil.sql.table import Table
 
 HOSTILE = 'it"s; DROP TABLE x --'

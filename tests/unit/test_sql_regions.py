@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.errors import InputError
-from veil.sql.query import FALSE, TRUE, Both, Condition, Either, Holds, InRuns, Runs
+from veil.sql.language.query import FALSE, TRUE, Both, Condition, Either, Holds, InRuns, Runs
 from veil.sql.regions import (
     LARGEST,
     Box,

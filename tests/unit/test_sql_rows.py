@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import veil.sql.locked as locked
+import veil.sql.execution.duckdb as locked
 from veil import GRR, OLH, OUE, AllOf, OneOf, Question, Survey
 from veil.domain import Integers, Record
 from veil.engines import InMemory
@@ -21,8 +21,8 @@ from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError
 from veil.reports.columns import Reports
 from veil.sql import Category, Measure, Moment, PublicColumn, Table
+from veil.sql.execution.rows import CollectedRows, Counted, Rows
 from veil.sql.folder import Folder, create
-from veil.sql.rows import CollectedRows, Counted, Rows
 
 pytest.importorskip("duckdb")
 
@@ -269,7 +269,7 @@ def test_nothing_outside_can_be_reached(rows: Rows, tmp_path: Path) -> None:
 
 
 def test_too_many_groups_are_refused(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veil.sql.rows._MOST_CLASSES", 10)
+    monkeypatch.setattr("veil.sql.execution.rows._MOST_CLASSES", 10)
     with pytest.raises(InputError, match="groups, more than 10"):
         rows.count(["1"], [], ["bought"])
 

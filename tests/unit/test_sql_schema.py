@@ -9,8 +9,8 @@ import pytest
 from veil import Categories, Integers, Interval, Record
 from veil.errors import InputError
 from veil.sql.columns import Category, Measure, Moment
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
 from veil.sql.schema import read_schema
 from veil.sql.table import Table
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veil.errors import InputError, SqlError
-from veil.sql.statements import bind, pointed, split
+from veil.sql.language.statements import bind, pointed, split
 
 sqlglot = pytest.importorskip("sqlglot")
 

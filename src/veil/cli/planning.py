@@ -292,8 +292,8 @@ def _check_queries(wishes: Wishes, *, quiet: bool) -> None:
     """Point at the mistake in a query, and say which one it is."""
     from veil.domain import Record
     from veil.errors import ParameterError, SqlError
-    from veil.sql.parsing import parse
-    from veil.sql.statements import pointed
+    from veil.sql.language.parsing import parse
+    from veil.sql.language.statements import pointed
     from veil.sql.table import Table
 
     if not isinstance(wishes.held, Record):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from veil.cli.showing import Wanted
     from veil.results.base import Result
     from veil.sql.database import Database
+    from veil.sql.execution.rows import Rows
     from veil.sql.folder import Folder
-    from veil.sql.rows import Rows
     from veil.sql.table import Reading
 
 __all__ = ["Said", "sql"]
@@ -110,7 +110,7 @@ def _through(place: Place) -> Callable[[Folder], Rows] | None:
     if not place.on_spark:
         return None
     from veil.cli.progress import progress
-    from veil.sql.distributed import rows_of
+    from veil.sql.execution.cluster import rows_of
 
     return lambda rows: rows_of(rows.table, place.files(rows.table.survey, rows.files, progress))
 
@@ -132,7 +132,7 @@ def _reading(changes: list[str] | None) -> Reading | None:
 def _queries(text: str) -> list[str]:
     """The queries of a text; the last one needs no semicolon."""
     from veil.errors import InputError
-    from veil.sql.statements import split
+    from veil.sql.language.statements import split
 
     whole, rest = split(text)
     queries = [*whole, *([rest] if rest else [])]
@@ -146,7 +146,7 @@ def _asked(
 ) -> Result:
     """The answer to one query; a mistake in it is pointed at, and what is not asked after it is counted."""
     from veil.errors import InputError, SqlError, VeilError
-    from veil.sql.statements import pointed
+    from veil.sql.language.statements import pointed
 
     try:
         planned = _is_plan(text)
@@ -168,7 +168,7 @@ def _asked(
 
 def _is_plan(text: str) -> bool:
     """Whether a query is EXPLAIN SELECT ..."""
-    from veil.sql.source import read
+    from veil.sql.language.statements import read
 
     return read(text).explain
 

@@ -165,8 +165,8 @@ def simulate(
             known |= {"folder": str(folder), "people": rows.people}
             if table.query is None:
                 return known
-            from veil.sql.engine import run
-            from veil.sql.parsing import parse
+            from veil.sql.execution.engine import run
+            from veil.sql.language.parsing import parse
 
             result = run(parse(table.query, table), rows)
         else:

@@ -13,7 +13,7 @@ from veil.cli.querying import Said
 from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
 from veil.errors import SqlError
-from veil.sql.statements import pointed, split
+from veil.sql.language.statements import pointed, split
 from veil.tools.filesystem import open_private
 from veil.tools.messages import missing_extra
 

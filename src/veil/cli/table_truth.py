@@ -10,7 +10,7 @@ from rich.text import Text
 from veil.cli.outcome import Document
 from veil.cli.tables import plain_table
 from veil.sql.answer import Answer, key_unit, measured_unit
-from veil.sql.known import true_outputs
+from veil.sql.execution.engine import true_outputs
 from veil.sql.table import Table
 from veil.survey import People
 

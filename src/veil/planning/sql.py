@@ -23,8 +23,8 @@ from veil.study import Study
 from veil.tools.json_documents import Json
 
 if TYPE_CHECKING:
-    from veil.sql.choosing import Workload
-    from veil.sql.design import Design
+    from veil.sql.designs.base import Design
+    from veil.sql.designs.choosing import Workload
     from veil.sql.table import Table
 
 
@@ -45,7 +45,7 @@ class SqlGoal(Goal):
     )
 
     def ways(self, wishes: Wishes) -> Ways:
-        from veil.sql.choosing import known_designs
+        from veil.sql.designs.choosing import known_designs
         from veil.sql.table import Table
 
         held, public = wishes.held, tuple(wishes.public)
@@ -73,7 +73,7 @@ class SqlGoal(Goal):
     @staticmethod
     def _own(wishes: Wishes) -> str | None:
         """What the way of a schema file is called: by its design, where that is a known one."""
-        from veil.sql.choosing import known_designs
+        from veil.sql.designs.choosing import known_designs
         from veil.sql.table import Table
 
         if not isinstance(wishes.table, Table) or wishes.auto:
@@ -90,7 +90,7 @@ class SqlGoal(Goal):
         return proposed_dimensions(path, names)
 
     def errors(self, study: Study, wishes: Wishes) -> Row:
-        from veil.sql.choosing import predict
+        from veil.sql.designs.choosing import predict
         from veil.sql.table import Table
 
         assert isinstance(study, Table)
@@ -102,7 +102,7 @@ class SqlGoal(Goal):
         return {_heading(kind, wishes.queries): Quantity(error, "share") for kind, error in shown.items()}
 
     def _workload(self, table: Table, wishes: Wishes) -> Workload:
-        from veil.sql.choosing import asked_queries, default_queries, typical_queries
+        from veil.sql.designs.choosing import asked_queries, default_queries, typical_queries
 
         if wishes.queries:
             return asked_queries(wishes.queries, table)
@@ -120,7 +120,7 @@ class SqlGoal(Goal):
         return (f"taken only where it is named. {remark.removesuffix('.')}",) if remark else ()
 
     def notes(self, study: Study) -> tuple[str, ...]:
-        from veil.sql.choosing import most_together
+        from veil.sql.designs.choosing import most_together
         from veil.sql.table import Table
 
         assert isinstance(study, Table)

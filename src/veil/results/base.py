@@ -55,7 +55,7 @@ KINDS: Kinds[Result] = Kinds(
         "mean-change": "veil.results.change:MeanChange",
         "sql": "veil.sql.answer:Answer",
         "sql-change": "veil.sql.change:AnswerChange",
-        "sql-plan": "veil.sql.explaining:Explanation",
+        "sql-plan": "veil.sql.execution.explaining:Explanation",
     }
 )
 VARIANTS: Kinds[Result] = Kinds(

@@ -16,20 +16,20 @@ Needs `veil-ldp[sql]`: DuckDB, sqlglot, and prompt_toolkit for the shell.
 from __future__ import annotations
 
 from veil.sql.answer import Answer, KeyColumn, Measured
-from veil.sql.budget import HI
 from veil.sql.change import AnswerChange
-from veil.sql.choosing import Predicted, choose_design
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
-from veil.sql.conjunction import SC
 from veil.sql.database import Database, open  # noqa: A004  # veil.sql.open
 from veil.sql.dbapi import connect
-from veil.sql.design import Design, Values
-from veil.sql.explaining import Explanation, explain
+from veil.sql.designs.base import Design, Values
+from veil.sql.designs.budget import HI
+from veil.sql.designs.choosing import Predicted, choose_design
+from veil.sql.designs.conjunction import SC
+from veil.sql.designs.grids import Grids
+from veil.sql.designs.hio import HIO
+from veil.sql.designs.marginal import MG
+from veil.sql.designs.rivals import QuadTree, Wavelet
+from veil.sql.execution.explaining import Explanation, explain
 from veil.sql.folder import create
-from veil.sql.grids import Grids
-from veil.sql.hio import HIO
-from veil.sql.marginal import MG
-from veil.sql.rivals import QuadTree, Wavelet
 from veil.sql.schema import read_schema
 from veil.sql.table import Table
 

@@ -15,9 +15,9 @@ from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from veil.sql.answer import Answer
-    from veil.sql.explaining import Explanation
+    from veil.sql.execution.explaining import Explanation
+    from veil.sql.execution.rows import Rows
     from veil.sql.folder import Folder
-    from veil.sql.rows import Rows
     from veil.sql.table import Reading, Table
 
 __all__ = ["Database", "open"]
@@ -31,7 +31,7 @@ class Database:
 
     Reports that are appended count from the next query on; a study that is put in place of another is read anew.
     `reading` reads the reports in another way than the study says: "levels", "plain" or "consistent". `through` says
-    who goes through the rows of a folder, where that is not this machine: see `veil.sql.distributed`.
+    who goes through the rows of a folder, where that is not this machine: see `veil.sql.execution.cluster`.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class Database:
 
     def query(self, text: str) -> Answer | Explanation:
         """Return the answer to SELECT ..., or the plan of EXPLAIN SELECT ..."""
-        from veil.sql.engine import run
-        from veil.sql.labels import unknown_labels
-        from veil.sql.parsing import parse
+        from veil.sql.execution.engine import run
+        from veil.sql.language.parsing import parse
+        from veil.sql.language.scalars import unknown_labels
 
         rows = self._rows
         asked = parse(text, rows.table)
@@ -118,9 +118,9 @@ class Database:
         With `people`, as if there were so many, spread evenly. Where nobody has reported yet, as if there were a
         million.
         """
-        from veil.sql.explaining import explain
-        from veil.sql.labels import unknown_labels
-        from veil.sql.parsing import parse
+        from veil.sql.execution.explaining import explain
+        from veil.sql.language.parsing import parse
+        from veil.sql.language.scalars import unknown_labels
 
         rows = self._rows
         asked = parse(text, rows.table)

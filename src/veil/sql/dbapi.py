@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import EmptyError, InputError, MismatchError, SqlError, VeilError, WireError
 from veil.sql.database import Database
-from veil.sql.statements import bind, split
+from veil.sql.language.statements import bind, split
 
 if TYPE_CHECKING:
     import pyarrow

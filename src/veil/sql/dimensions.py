@@ -18,7 +18,7 @@ from typing import Any, Literal
 from veil.domain import Categories, Domain, Integers, Interval
 from veil.domain.text_values import parse_time
 from veil.errors import DomainError, InputError
-from veil.sql.query import Bucket, Runs
+from veil.sql.language.query import Bucket, Runs
 from veil.sql.regions import complement, union
 from veil.tools.messages import unknown_name
 

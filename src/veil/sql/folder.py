@@ -24,8 +24,8 @@ from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.groups import ARROW, PARQUET, PathLike, ReportsFile
 from veil.files.reports import read_reports, write_parquet
 from veil.reports.columns import Reports
-from veil.sql.locked import LockedDuckDB, is_literal
-from veil.sql.rows import Rows
+from veil.sql.execution.duckdb import LockedDuckDB, is_literal
+from veil.sql.execution.rows import Rows
 from veil.sql.table import Table
 from veil.study.study import read_study_file
 from veil.survey import check_waves

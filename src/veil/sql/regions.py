@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from veil.errors import InputError
-from veil.sql.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
+from veil.sql.language.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
 
 __all__ = [
     "LARGEST",

@@ -40,7 +40,7 @@ from veil.domain.text_values import parse_time
 from veil.errors import InputError, ParameterError, WireError
 from veil.files.groups import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
-from veil.sql.design import Design
+from veil.sql.designs.base import Design
 from veil.sql.table import Table
 from veil.tools.json_documents import load_json
 from veil.tools.messages import unknown_name
@@ -256,7 +256,7 @@ def _column(name: str, part: _Part) -> PublicColumn:
 
 def _design(table: _Part, private: Record, epsilon: float, users: int) -> tuple[Design, bool]:
     """The design of a schema, and whether it is the best one and not one that is named."""
-    from veil.sql.choosing import DESIGNS, choose_design
+    from veil.sql.designs.choosing import DESIGNS, choose_design
 
     named = table.given.get("mechanism", "auto")
     by_name: Mapping[str, Callable[..., Design]] = {design.__name__.lower(): design for design in DESIGNS.values()}

@@ -15,14 +15,14 @@ from veil.domain.inputs import as_columns
 from veil.errors import InputError, ParameterError
 from veil.privacy import check_epsilon, decimal_text
 from veil.sql.columns import PublicColumn
-from veil.sql.design import Design
-from veil.sql.hio import HIO
+from veil.sql.designs.base import Design
+from veil.sql.designs.hio import HIO
 from veil.study import Collected, OneRound
 from veil.survey import Survey
 
 if TYPE_CHECKING:
     from veil.sql.answer import Answer
-    from veil.sql.explaining import Explanation
+    from veil.sql.execution.explaining import Explanation
 
 __all__ = ["Reading", "Table"]
 
@@ -79,7 +79,7 @@ class Table(OneRound[Any]):
             raise ParameterError(f"reading is one of {', '.join(get_args(Reading))}")
         object.__setattr__(self, "design", self.design.fitted(self.private, self.epsilon))
         if self.query is not None:
-            from veil.sql.parsing import parse
+            from veil.sql.language.parsing import parse
 
             parse(self.query, self)
 
@@ -122,10 +122,10 @@ class Table(OneRound[Any]):
         A plan reads how many people there are, and nothing of anybody's public columns: `Answer.withheld` cannot
         withhold it.
         """
-        from veil.sql.distributed import rows_of
-        from veil.sql.engine import run
-        from veil.sql.explaining import explain
-        from veil.sql.parsing import parse
+        from veil.sql.execution.cluster import rows_of
+        from veil.sql.execution.engine import run
+        from veil.sql.execution.explaining import explain
+        from veil.sql.language.parsing import parse
 
         if self.query is None:
             raise InputError('a table is read by a query: set query="SELECT COUNT(*) FROM ..."')

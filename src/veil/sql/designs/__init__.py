@@ -1,0 +1,1 @@
+"""Designs: how the people of a table are asked, and how their reports are read."""

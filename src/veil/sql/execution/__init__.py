@@ -1,0 +1,1 @@
+"""Passes over the reports of a table, and what follows from their sums."""
