@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.support.old_index import OldPostgres, OldSqlite
 
 from veil import OLH, Survey
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.store import Group, Store
+from veil.collector.store.base import Group, Store
+from veil.collector.surveys.catalogue import Catalogue, draft_of
 
 SURVEY = Survey(OLH(epsilon=1.0, domain=1024))
 BATCH = 512
@@ -83,7 +83,7 @@ def written_by_process() -> int:
 
 def on_sqlite(millions: int) -> tuple[list[Window], list[Window]]:
     """Windows of 2^20 reports each; and those of the rival, of its first 2^19."""
-    from veil.collector.sqlite_store import SqliteStore
+    from veil.collector.store.sqlite import SqliteStore
 
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # a disk, where /tmp may be memory
         store, old = SqliteStore(Path(folder) / "new.sqlite3"), OldSqlite(Path(folder) / "old.sqlite3")
@@ -99,7 +99,7 @@ def on_postgres(millions: int) -> tuple[list[Window], list[Window]]:
     import psycopg
     from tests.service.postgres import server
 
-    from veil.collector.postgres_store import PostgresStore
+    from veil.collector.store.postgres import PostgresStore
 
     with server() as one:
         ours, theirs = one.database(), one.database()

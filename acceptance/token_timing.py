@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from veil.collector.blocks import BlockStore
-from veil.collector.tokens import authorised, issue_token
+from veil.collector.access import authorised, issue_token
+from veil.collector.store.blocks import BlockStore
 from veil.errors import ServiceError
 
 _SCOPE = "answers:read"
@@ -29,8 +29,8 @@ def measure(rounds: int) -> list[tuple[str, dict[str, float]]]:
     """Return the median microseconds of every case, for SQLite and PostgreSQL."""
     from tests.service.postgres import server
 
-    from veil.collector.postgres_store import PostgresStore
-    from veil.collector.sqlite_store import SqliteStore
+    from veil.collector.store.postgres import PostgresStore
+    from veil.collector.store.sqlite import SqliteStore
 
     with tempfile.TemporaryDirectory() as folder, server() as one:
         stores: tuple[tuple[str, BlockStore], ...] = (

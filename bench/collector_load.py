@@ -18,9 +18,9 @@ from pathlib import Path
 
 from bench.timing import Contestant, NotRunError, Row, Setting, once
 from veil import OLH, Survey
-from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
+from veil.collector.surveys.catalogue import Catalogue, draft_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SURVEY = Survey(OLH(epsilon=1.0, domain=1024))

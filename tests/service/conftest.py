@@ -14,10 +14,10 @@ from tests.service.harness import SURVEY, Collector
 from tests.service.middleman import Middleman, between
 from tests.service.postgres import Server, binaries, server
 
-from veil.collector import blocks, seen
-from veil.collector.blocks import BlockStore
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store import blocks, seen
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,11 @@ from tests.patience import LIMIT, until
 from tests.support.warm_start import COMMAND, Started, start
 
 from veil import OLH, Survey
-from veil.collector.catalogue import Catalogue
-from veil.collector.rounds import Studies
+from veil.collector.access import SCOPES, issue_token
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.tokens import SCOPES, issue_token
+from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.rounds import Studies
 from veil.entropy import Batch, Source
 from veil.study import Study, study_from_json
 from veil.wire.frames import VERSION

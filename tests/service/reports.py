@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.service.harness import SURVEY
 
 from veil import Survey
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.store import Group, Store, StoredSurvey
+from veil.collector.store.base import Group, Store, StoredSurvey
+from veil.collector.surveys.catalogue import Catalogue, draft_of
 
 __all__ = ["SIZE", "group", "opened"]
 

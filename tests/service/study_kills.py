@@ -11,8 +11,8 @@ from typing import Any
 from tests.service.harness import Collector, running
 from tests.service.people import STUDIES, Leader, held, reports, undisturbed
 
-from veil.collector.catalogue import parsed
 from veil.collector.service import open_store
+from veil.collector.surveys.catalogue import parsed
 from veil.study import Study
 
 PEOPLE = 6_000

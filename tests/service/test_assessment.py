@@ -14,8 +14,8 @@ from tests.unit.test_studies import EVERY
 
 from veil import GRR, Client, Ledger, Public, Rappor, Study, Survey
 from veil.cli.main import app
-from veil.collector.assessment import assessment, figures
 from veil.collector.settings import Settings
+from veil.collector.surveys.assessment import assessment, figures
 from veil.device.statements import odds_statement
 from veil.errors import BudgetError
 from veil.histogram import Histogram, Questions

@@ -14,13 +14,13 @@ from tests.service.harness import SURVEY
 from tests.support.commands import CliRunner
 
 from veil.cli.main import app
-from veil.collector.backup import back_up, restore
-from veil.collector.blocks import BlockStore
-from veil.collector.postgres_store import PostgresStore
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import PRUNED, AuditEntry
+from veil.collector.store.backup import back_up, restore
+from veil.collector.store.base import PRUNED, AuditEntry
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
 from veil.errors import StoreError
 
 OLD = [f"analyst-{number:05}" for number in range(3_000)]
@@ -129,8 +129,8 @@ def test_the_caller_of_sudo_is_noted_as_unverified(folder: Path) -> None:
 
 
 def test_a_log_that_somebody_reads_is_emptied_by_pruning_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veil.collector.sqlite_store._TRUNCATE_TRIES", 1)
-    monkeypatch.setattr("veil.collector.sqlite_store._BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("veil.collector.store.sqlite._TRUNCATE_TRIES", 1)
+    monkeypatch.setattr("veil.collector.store.sqlite._BUSY_SECONDS", 0.01)
     store = SqliteStore(tmp_path / "x.sqlite3")
     store.note(AuditEntry("2026-01-01T00:00:00Z", "analyst-00000", "answer", None, "{}"))
     assert still_named(tmp_path)

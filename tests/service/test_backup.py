@@ -20,19 +20,21 @@ from tests.support.commands import CliRunner
 from tests.support.next_schema import register
 
 from veil.cli.main import app
-from veil.collector import seen, sqlite_store, tokens
-from veil.collector.backup import back_up, restore
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.decoding import decode_requests
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.seen import names_of
+from veil.collector import access as tokens
+from veil.collector.access import authorised, issue_token
+from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import Service, open_store
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import AuditEntry, Group, StoredSurvey
-from veil.collector.tallying import catch_up, rebuild
-from veil.collector.tokens import authorised, issue_token
+from veil.collector.store import seen
+from veil.collector.store import sqlite as sqlite_store
+from veil.collector.store.backup import back_up, restore
+from veil.collector.store.base import AuditEntry, Group, StoredSurvey
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.seen import names_of
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import InputError, ServiceError, StoreError, WireError
 
 Make = Callable[[], BlockStore]

@@ -28,13 +28,13 @@ from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
 
 from veil import GRR, OLH, OUE, OneOf, Survey, Text
-from veil.collector import documents
-from veil.collector.bodies import read_body
-from veil.collector.catalogue import draft_of
-from veil.collector.exporting import export_parquet
-from veil.collector.reader_threads import ReaderThreads
+from veil.collector.edge.limits import read_body
 from veil.collector.service import open_store
-from veil.collector.store import AuditEntry
+from veil.collector.store.base import AuditEntry
+from veil.collector.surveys import catalogue as documents
+from veil.collector.surveys.answers import ReaderThreads
+from veil.collector.surveys.catalogue import draft_of
+from veil.collector.surveys.exporting import export_parquet
 from veil.device import verified
 from veil.device.verification import PURPOSE
 from veil.errors import CollectorError, MismatchError, ServiceError, WireError

@@ -11,8 +11,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from veil.collector.edge import Connection, Edge, protocol_of
-from veil.collector.metrics import Metrics
+from veil.collector.edge.protocol import Connection, Edge, protocol_of
+from veil.collector.monitoring.metrics import Metrics
 from veil.collector.settings import Settings
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"

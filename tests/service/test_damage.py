@@ -21,19 +21,19 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, Survey
 from veil.cli.main import app
-from veil.collector.answers import Query, prepare, written
-from veil.collector.backup import back_up, restore
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.checking import Problem, find_damage
-from veil.collector.exporting import export_parquet
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.rounds import Studies
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import AuditEntry, Chunk, Group, StoredStudy, StoredSurvey, TokenRecord
-from veil.collector.tallying import catch_up, rebuild
+from veil.collector.store.backup import back_up, restore
+from veil.collector.store.base import AuditEntry, Chunk, Group, StoredStudy, StoredSurvey, TokenRecord
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.checking import Problem, find_damage
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.answers import Query, prepare, written
+from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.exporting import export_parquet
+from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import StoreDamagedError
 
 Make = Callable[[], BlockStore]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.service.harness import framed
 
 from veil import GRR, OLH, OUE, AllOf, OneOf, Public, Survey
-from veil.collector.decoding import decode_requests, frames_of_arrow
+from veil.collector.edge.decoding import decode_requests, frames_of_arrow
 from veil.collector.settings import Settings, load_settings
-from veil.collector.tallying import is_maintained
+from veil.collector.surveys.tallying import is_maintained
 from veil.errors import InputError, MismatchError, WireError
 from veil.wire.frames import decode_report, report_size
 

@@ -18,8 +18,8 @@ import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
-from veil.collector.edge import Edge, files_needed
-from veil.collector.metrics import Metrics
+from veil.collector.edge.protocol import Edge, files_needed
+from veil.collector.monitoring.metrics import Metrics
 from veil.collector.settings import Settings
 
 MEBIBYTE = 1 << 20
@@ -268,7 +268,7 @@ def closed(collector: Collector, reason: str = "crowded-out") -> int:
 
 
 def test_the_limit_on_open_files_is_raised_as_far_as_needed() -> None:
-    code = "import resource\nfrom veil.collector.edge import files_needed\n"
+    code = "import resource\nfrom veil.collector.edge.protocol import files_needed\n"
     code += "from veil.tools.limits import require_files\n"
     code += "for soft, hard, connections in ((6_000, 8_192, 4_096), (1_024, 8_192, 4_096), (256, 1_300, 64)):\n"
     code += "    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))\n"

@@ -13,11 +13,11 @@ from tests.service.harness import SURVEY, framed
 from tests.service.test_operator import fill, folder, veil
 
 from veil import OLH, Survey, Text
-from veil.collector.assessment import figures
-from veil.collector.decoding import decode_requests
+from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.store import Group
+from veil.collector.store.base import Group
+from veil.collector.surveys.assessment import figures
 from veil.histogram import Questions
 
 __all__ = ["folder"]

@@ -14,13 +14,13 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, Integers, Ledger, Record, Survey
 from veil.cli.main import app
-from veil.collector import exporting
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.decoding import decode_requests
-from veil.collector.exporting import export_folder, export_parquet
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group, StoredSurvey
-from veil.collector.tallying import catch_up
+from veil.collector.edge.decoding import decode_requests
+from veil.collector.store.base import Group, StoredSurvey
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys import exporting
+from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.exporting import export_folder, export_parquet
+from veil.collector.surveys.tallying import catch_up
 from veil.device.client import Client
 from veil.errors import InputError, MismatchError, WireError
 from veil.files import read_reports

@@ -19,15 +19,15 @@ from tests.service.postgres import Server, binaries, server, server_pair, url_of
 from tests.service.reports import group, opened
 
 from veil import GRR, Survey
-from veil.collector import tallying
-from veil.collector.answers import Query, prepare
-from veil.collector.catalogue import Catalogue
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.rounds import Studies
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.store import Group, StoredSurvey
-from veil.collector.tallying import catch_up, rebuild
+from veil.collector.store.base import Group, StoredSurvey
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.surveys import tallying
+from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import StoreError, StoreReadOnlyError, StoreUnreachableError
 
 pytestmark = pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed: failover was NOT tested")

@@ -13,16 +13,17 @@ from tests.service.reports import group, opened
 from tests.service.test_purge import left
 
 from veil import OUE, Survey
-from veil.collector import seen, sqlite_store
-from veil.collector.backup import back_up
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.checking import find_damage
-from veil.collector.seen import names_of
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group, StoredSurvey
+from veil.collector.store import seen
+from veil.collector.store import sqlite as sqlite_store
+from veil.collector.store.backup import back_up
+from veil.collector.store.base import Group, StoredSurvey
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.checking import find_damage
+from veil.collector.store.seen import names_of
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.catalogue import Catalogue, draft_of
 from veil.errors import StoreError
 
 WIDE = Survey(OUE(1.0, 256))  # payloads long enough to be found in a file

@@ -14,7 +14,7 @@ import pytest
 from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
-from veil.collector.edge import _refused_head
+from veil.collector.edge.protocol import _refused_head
 
 HIDDEN = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
 """A request that stands where a body should be. Its answer would be a long one with status 200."""

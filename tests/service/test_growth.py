@@ -12,10 +12,10 @@ from acceptance.ingest import SURVEY, Window, grow, new_store, written_by_proces
 from tests.service.postgres import Server
 from tests.support.old_index import OldPostgres, OldSqlite
 
-from veil.collector import seen
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group
+from veil.collector.store import seen
+from veil.collector.store.base import Group
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
 
 REPORTS = 1 << 16
 """In four windows, each of which makes runs of ids."""

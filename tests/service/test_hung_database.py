@@ -20,10 +20,10 @@ from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 from tests.service.postgres import Server, new_folder
 from tests.service.test_stores import small_disk  # noqa: F401  # a fixture
 
-from veil.collector.health import Health
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Store
+from veil.collector.monitoring.health import Health
+from veil.collector.store.base import Store
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
 from veil.errors import ServiceError, StoreError, StoreFullError, StoreTimeoutError
 
 FULL = "the database takes no writes: the disk is full"
@@ -289,7 +289,7 @@ def test_the_way_is_closed_by_a_time_out_and_opened_by_a_probe(tmp_path: Path) -
 
 
 def test_a_file_that_is_locked_by_another_process_is_a_time_out(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("veil.collector.sqlite_store._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("veil.collector.store.sqlite._BUSY_SECONDS", 0.05)
     one, other = SqliteStore(tmp_path / "x.sqlite3"), SqliteStore(tmp_path / "x.sqlite3")
     stores: list[Store] = [one, other]
     with one.writing(), pytest.raises(StoreTimeoutError):

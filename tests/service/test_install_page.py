@@ -16,8 +16,8 @@ from tests.service.postgres import binaries, server
 from tests.support.snippets import blocks
 
 import veil
-from veil.collector.postgres_store import PostgresStore
 from veil.collector.settings import Settings, load_settings
+from veil.collector.store.postgres import PostgresStore
 from veil.errors import StoreError
 
 DEPLOY = ROOT / "deploy"

@@ -23,16 +23,17 @@ from tests.service.reports import SIZE, group, opened
 from tests.service.test_purge import left
 from tests.support.warm_start import start
 
-from veil.collector import seen, sqlite_store
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue
-from veil.collector.decoding import decode_requests
-from veil.collector.rounds import Studies
-from veil.collector.seen import names_of
+from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.store import Group
-from veil.collector.tallying import catch_up, rebuild
+from veil.collector.store import seen
+from veil.collector.store import sqlite as sqlite_store
+from veil.collector.store.base import Group
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.seen import names_of
+from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.tools.json_documents import digest
 
 # Kills itself before the statement of the given number, counted from when `begin` is called; 0 is never.
@@ -41,8 +42,8 @@ import itertools, os, signal, sys
 import psycopg
 from tests.service.test_kill_points import store_at
 from veil.collector import sqlite_store
-from veil.collector.catalogue import Catalogue
-from veil.collector.rounds import Studies
+from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.rounds import Studies
 
 place, what, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
 counted, begun = itertools.count(1), []
@@ -81,7 +82,7 @@ studies.purge(stored)
 ROUND = """
 import threading
 from tests.service.reports import SIZE
-from veil.collector.store import Group
+from veil.collector.store.base import Group
 
 stored, said = catalogue.look_up(sys.argv[4]), os.open(sys.argv[6], os.O_WRONLY | os.O_APPEND)
 size = int(sys.argv[7])
@@ -104,7 +105,7 @@ thread.join()
 
 
 def store_at(place: str) -> BlockStore:
-    from veil.collector.postgres_store import PostgresStore
+    from veil.collector.store.postgres import PostgresStore
 
     return PostgresStore(place) if place.startswith("postgresql") else sqlite_store.SqliteStore(place)
 

@@ -14,17 +14,17 @@ from tests.service.kills import kill_under_load
 from tests.service.reports import SIZE, opened
 from tests.support.warm_start import start
 
-from veil.collector.blocks import BlockStore
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.seen import names_of
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.seen import names_of
 
 # A collector that sends itself the ids 0, 1, 2, ..., each often, and notes what was acknowledged; a run is 64 ids.
 SENDER = """
 import os, random, sys
 from tests.service.reports import group, opened
 from veil.collector import seen
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
 
 place, log, seed = sys.argv[1:]
 seen.FOLDED, seen.PAGE = 64, 16

@@ -16,7 +16,7 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, AllOf, Client, Ledger, Public, Survey
 from veil.cli.main import app
-from veil.collector.documents import published_round
+from veil.collector.surveys.catalogue import published_round
 from veil.device.client import RoundPart
 from veil.errors import BudgetError
 

@@ -15,10 +15,10 @@ from tests.support.commands import CliRunner
 from tests.support.warm_start import start
 
 from veil.cli.main import app
-from veil.collector.backup import back_up
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store.backup import back_up
+from veil.collector.store.sqlite import SqliteStore
 from veil.tools.filesystem import remove_scratch_folders, scratch_folder
 
 # `veil restore` or `veil backup` that is killed when its copy is there

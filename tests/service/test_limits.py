@@ -14,9 +14,9 @@ import pytest
 from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, framed, running
 
-from veil.collector.limiting import AddressLimit, _packed
-from veil.collector.logs import Seldom
-from veil.collector.metrics import Metrics
+from veil.collector.edge.limits import AddressLimit, _packed
+from veil.collector.monitoring.logs import Seldom
+from veil.collector.monitoring.metrics import Metrics
 from veil.collector.problems import noted
 from veil.collector.settings import Settings, load_settings
 from veil.errors import InputError, StoreError
@@ -171,7 +171,9 @@ def test_the_variables_that_others_read_are_known() -> None:
 def test_a_database_that_is_down_writes_no_line_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     now, lines = SimpleNamespace(time=0.0), list[tuple[str, int]]()
     monkeypatch.setattr("veil.collector.problems._log", Seldom(lambda: now.time))
-    monkeypatch.setattr("veil.collector.logs.log", lambda level, event, problem, times: lines.append((event, times)))
+    monkeypatch.setattr(
+        "veil.collector.monitoring.logs.log", lambda level, event, problem, times: lines.append((event, times))
+    )
     metrics = Metrics()
     for now.time in (0.0, 5.0, 10.0, 12.0):
         for _ in range(50):
@@ -185,7 +187,7 @@ def test_a_database_that_is_down_writes_no_line_for_each_request(monkeypatch: py
 def test_lines_of_several_processes_and_threads_never_mix(tmp_path: Path) -> None:
     code = """
 import sys, threading
-from veil.collector.logs import log, set_up
+from veil.collector.monitoring.logs import log, set_up
 set_up("info")
 def write():
     for i in range(300):

@@ -19,7 +19,7 @@ from tests.support.commands import CliRunner
 
 from veil import Client, Integers, Ledger, Record
 from veil.cli.main import app
-from veil.collector.openapi import document
+from veil.collector.http.openapi import document
 from veil.device import verified
 from veil.entropy import SeededForExperiments
 from veil.errors import DomainError

@@ -24,16 +24,17 @@ from tests.support.warm_start import start
 
 from veil import GRR, Survey
 from veil.cli.main import app
-from veil.collector import backup, migrating, seen
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue
-from veil.collector.migrating import FIRST, latest
-from veil.collector.postgres_store import PostgresStore
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group
-from veil.collector.tallying import catch_up, rebuild
+from veil.collector.store import backup, seen
+from veil.collector.store import schema as migrating
+from veil.collector.store.base import Group
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.schema import FIRST, latest
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import InputError, StoreError
 
 OTHER = Survey(GRR(1.0, 4))

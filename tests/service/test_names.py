@@ -11,13 +11,12 @@ from tests.patience import LIMIT
 from tests.service.harness import running
 
 from veil import GRR, Survey
-from veil.collector.catalogue import Catalogue, draft_of, parsed
-from veil.collector.documents import published
-from veil.collector.keys import load_key, public_bytes
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.rounds import Studies
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Store, StoredSurvey
+from veil.collector.access import load_key, public_bytes
+from veil.collector.store.base import Store, StoredSurvey
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.catalogue import Catalogue, draft_of, parsed, published
+from veil.collector.surveys.rounds import Studies
 from veil.device.verification import read_about, verified
 from veil.errors import InputError, MismatchError, ServiceError, WireError
 
@@ -39,7 +38,7 @@ def named(store: Store, survey: Survey, name: str | None, **options: Any) -> Any
 
 
 def test_the_latest_wave_is_remembered_for_a_moment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veil.collector.catalogue._REMEMBERED_SECONDS", LIMIT)
+    monkeypatch.setattr("veil.collector.surveys.catalogue._REMEMBERED_SECONDS", LIMIT)
     catalogue = Catalogue(store)
     for survey in (FIRST, SECOND):
         named(store, survey, "sleep")
@@ -49,7 +48,7 @@ def test_the_latest_wave_is_remembered_for_a_moment(store: Store, monkeypatch: p
         remembered = catalogue.recall_named("sleep")
         assert remembered is not None
         assert remembered.task == survey.task
-    monkeypatch.setattr("veil.collector.catalogue._REMEMBERED_SECONDS", 0.0)
+    monkeypatch.setattr("veil.collector.surveys.catalogue._REMEMBERED_SECONDS", 0.0)
     catalogue.named("sleep")
     assert catalogue.recall_named("sleep") is None
 

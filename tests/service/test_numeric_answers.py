@@ -17,7 +17,7 @@ from tests.service.harness import FRAMED, Collector, framed, running
 from tests.service.test_collector import code
 
 from veil import GRR, Integers, Interval, OneOf, Piecewise, Public, Question, SquareWave, Survey
-from veil.collector.openapi import document
+from veil.collector.http.openapi import document
 from veil.entropy import SeededForExperiments
 from veil.numeric import HaarHierarchy, Hierarchy, HybridMean, WaveDistribution
 from veil.results.render.files import plain_rows

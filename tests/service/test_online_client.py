@@ -33,7 +33,7 @@ from tests.support.commands import CliRunner, Result
 from veil import GRR, OLH, Categories, Client, Ledger, Public, Rappor, Record, Survey
 from veil.cli.answering import held_value
 from veil.cli.main import app
-from veil.collector.keys import load_key, public_bytes
+from veil.collector.access import load_key, public_bytes
 from veil.device.online import Clock, OnlineClient, open_client
 from veil.device.outbox import Outbox
 from veil.device.web import read_address

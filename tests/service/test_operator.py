@@ -22,12 +22,12 @@ from tests.support.snippets import blocks
 from veil import GRR, Survey
 from veil.cli.demo_online import _serving
 from veil.cli.main import app
-from veil.collector.decoding import decode_requests
-from veil.collector.keys import fingerprint, load_key, public_bytes
+from veil.collector.access import fingerprint, load_key, public_bytes
+from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
 from veil.collector.settings import Settings, load_settings
-from veil.collector.store import Group, StoredTally
-from veil.collector.tallying import rebuild
+from veil.collector.store.base import Group, StoredTally
+from veil.collector.surveys.tallying import rebuild
 from veil.errors import InputError
 from veil.tools.json_documents import digest
 

@@ -17,10 +17,10 @@ import pytest
 from tests.service.harness import FRAMED, framed
 
 from veil import GRR, Survey
-from veil.collector.app import App
+from veil.collector.access import SCOPES, issue_token
+from veil.collector.http.app import App
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.tokens import SCOPES, issue_token
 from veil.entropy import SeededForExperiments
 from veil.results.estimate import Estimate
 from veil.study import STUDIES, Collected, OneRound

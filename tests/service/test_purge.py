@@ -20,13 +20,14 @@ from tests.service.kills import ids_of
 from tests.service.postgres import Server
 
 from veil import GRR, Survey
-from veil.collector import seen, sqlite_store
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.seen import names_of
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group, StoredSurvey
+from veil.collector.store import seen
+from veil.collector.store import sqlite as sqlite_store
+from veil.collector.store.base import Group, StoredSurvey
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.seen import names_of
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.catalogue import Catalogue, draft_of
 from veil.errors import StoreError, StoreTimeoutError
 
 OTHER = Survey(GRR(1.0, 4))
@@ -88,7 +89,7 @@ def test_purging_again_keeps_the_time_of_the_first_purge(
     store = make()
     mine, _, _ = filled(store, 3)
     for now in (5_000, 6_000):
-        monkeypatch.setattr("veil.collector.sql.time.time", lambda now=now: now)
+        monkeypatch.setattr("veil.collector.store.sql.time.time", lambda now=now: now)
         store.purge(mine.key)
         assert store.survey(mine.key).purged == 5_000
 

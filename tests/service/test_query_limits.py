@@ -15,10 +15,10 @@ import pytest
 from tests.service.harness import FRAMED, framed
 
 from veil import OLH, Integers, Interval, Record, SquareWave, Text
-from veil.collector.app import App
+from veil.collector.access import SCOPES, issue_token
+from veil.collector.http.app import App
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.tokens import SCOPES, issue_token
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError

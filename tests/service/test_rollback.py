@@ -19,12 +19,11 @@ from tests.service.harness import Collector, running
 from tests.service.middleman import Middleman
 
 from veil import OLH, Categories, Ledger, Public, Survey
-from veil.collector.app import App
-from veil.collector.catalogue import draft_of
-from veil.collector.documents import key_text, published
-from veil.collector.keys import load_key, public_bytes
+from veil.collector.access import load_key, public_bytes
+from veil.collector.http.app import App
 from veil.collector.service import Service
 from veil.collector.settings import Settings
+from veil.collector.surveys.catalogue import draft_of, key_text, published
 from veil.device.online import Clock, OnlineClient, open_client
 from veil.device.outbox import Outbox
 from veil.device.verification import read_about

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.service.harness import FRAMED, Collector, running
 
 from veil import GRR, Interval, Ledger, Piecewise, Rappor, Survey
-from veil.collector.documents import published, published_round
-from veil.collector.keys import load_key, public_bytes
-from veil.collector.store import StoredSurvey
+from veil.collector.access import load_key, public_bytes
+from veil.collector.store.base import StoredSurvey
+from veil.collector.surveys.catalogue import published, published_round
 from veil.device import RoundClient, verified, verified_round
 from veil.device.client import RoundPart
 from veil.errors import BudgetError, MismatchError, ParameterError, WireError

@@ -16,13 +16,13 @@ from tests.support.commands import CliRunner
 
 from veil import Bits, Interval, Piecewise, Survey
 from veil.cli.main import app
-from veil.collector.answers import Query, prepare
-from veil.collector.catalogue import Catalogue, parsed
-from veil.collector.decoding import decode_requests
-from veil.collector.rounds import Studies
+from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.store import Group, Store, StoredSurvey
+from veil.collector.store.base import Group, Store, StoredSurvey
+from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.catalogue import Catalogue, parsed
+from veil.collector.surveys.rounds import Studies
 from veil.device.verification import verified
 from veil.errors import ServiceError
 from veil.hitters import PrivTrie

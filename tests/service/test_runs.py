@@ -13,13 +13,13 @@ from tests.service.harness import SURVEY
 from tests.service.reports import group, opened
 
 from veil import OLH, Survey
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue
-from veil.collector.seen import Memory, names_of
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.store import StoredSurvey
-from veil.collector.upkeep import Upkeep
+from veil.collector.store.base import StoredSurvey
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.seen import Memory, names_of
+from veil.collector.store.upkeep import Upkeep
+from veil.collector.surveys.catalogue import Catalogue
 from veil.errors import StoreError, StoreTimeoutError
 
 Make = Callable[[], BlockStore]
@@ -201,7 +201,7 @@ def test_what_was_read_of_runs_is_not_read_again(make: Make, small_runs: None, m
     heads = sum(page == 0 for _, page in rows_of(store, stored))
     assert heads == 18
     again = make()
-    monkeypatch.setattr("veil.collector.blocks._HEADS_AT_ONCE", 1)
+    monkeypatch.setattr("veil.collector.store.blocks._HEADS_AT_ONCE", 1)
     distant(again, 40, monkeypatch)
     read: list[tuple[int, int]] = []
     read_pages = again.read_pages

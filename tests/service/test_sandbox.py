@@ -24,10 +24,10 @@ from tests.support.commands import CliRunner
 from veil import Integers, Record
 from veil.cli.main import app
 from veil.collector import serve
-from veil.collector.health import Health
-from veil.collector.metrics import Metrics
+from veil.collector.monitoring.health import Health
+from veil.collector.monitoring.metrics import Metrics
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store.sqlite import SqliteStore
 from veil.errors import ServiceError
 from veil.sql import Category, Table
 

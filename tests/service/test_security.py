@@ -17,10 +17,10 @@ from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
 from veil import GRR, OLH, Survey
-from veil.collector.openapi import document
-from veil.collector.routes import ROUTES
+from veil.collector.access import SCOPES
+from veil.collector.http.openapi import document
+from veil.collector.http.routes import ROUTES
 from veil.collector.service import open_store
-from veil.collector.tokens import SCOPES
 from veil.itemsets import SVIM
 from veil.tools.json_documents import digest
 

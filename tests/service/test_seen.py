@@ -12,10 +12,10 @@ from tests.service.harness import SURVEY
 from tests.service.reports import SIZE, group, opened
 
 from veil import GRR, Survey
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.seen import FOLDED, Columns, Head, Memory, Mixed, Seen, cut_into_runs, names_of, sorted_names
-from veil.collector.store import Group
+from veil.collector.store.base import Group
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.seen import FOLDED, Columns, Head, Memory, Mixed, Seen, cut_into_runs, names_of, sorted_names
+from veil.collector.surveys.catalogue import Catalogue, draft_of
 from veil.errors import StoreError
 
 
@@ -64,7 +64,7 @@ def test_a_filter_that_would_miss_ids_is_refused(monkeypatch: pytest.MonkeyPatch
     for bad in (before, data[:24], data[:20], b""):
         with pytest.raises(StoreError, match="filter"):
             Head.from_bytes(bad)
-    monkeypatch.setattr("veil.collector.seen._PLACES", 10)
+    monkeypatch.setattr("veil.collector.store.seen._PLACES", 10)
     with pytest.raises(StoreError, match="filter"):
         Head.from_bytes(data)
 

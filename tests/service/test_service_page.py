@@ -19,9 +19,9 @@ from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, va
 from tests.support.snippets import Block, blocks
 
 from veil.collector import problems
-from veil.collector.catalogue import _KEYS
-from veil.collector.openapi import document
-from veil.collector.routes import ROUTES
+from veil.collector.http.openapi import document
+from veil.collector.http.routes import ROUTES
+from veil.collector.surveys.catalogue import _KEYS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "collector" / "service.md").read_text(encoding="utf-8")
 

@@ -14,8 +14,8 @@ from tests.service.harness import FRAMED, framed, running
 from tests.service.test_collector import code
 
 from veil import Integers, Record
-from veil.collector.in_store import InterruptedReadingError
-from veil.collector.openapi import document
+from veil.collector.http.openapi import document
+from veil.collector.surveys.collection import InterruptedReadingError
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import StoreError

@@ -20,18 +20,17 @@ from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 from tests.service.reports import group
 
 from veil import GRR, OLH, Survey
-from veil.collector.answers import Query, prepare
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.documents import _signed, key_text, published, unsigned
-from veil.collector.keys import load_key
-from veil.collector.metrics import Metrics
-from veil.collector.rounds import Studies
-from veil.collector.routes import get_metrics
+from veil.collector.access import load_key
+from veil.collector.http.routes import get_metrics
+from veil.collector.monitoring.metrics import Metrics
 from veil.collector.service import Service, open_store
 from veil.collector.settings import Settings
-from veil.collector.store import Group, StoredSurvey
-from veil.collector.tallying import catch_up
+from veil.collector.store.base import Group, StoredSurvey
+from veil.collector.store.blocks import BlockStore
+from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.catalogue import Catalogue, _signed, draft_of, key_text, published, unsigned
+from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.tallying import catch_up
 from veil.device.ledger import Ledger
 from veil.device.online import open_client
 from veil.device.verification import PURPOSE, read_published, verified

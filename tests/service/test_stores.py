@@ -19,18 +19,19 @@ from tests.service.harness import FRAMED, SURVEY, framed, running, values
 from tests.service.kills import kill_under_load
 from tests.service.postgres import Server
 
-from veil.collector import sqlite_store, tallying
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.commit import CommitQueue
-from veil.collector.decoding import decode_requests
-from veil.collector.metrics import Metrics
-from veil.collector.seen import names_of
+from veil.collector.access import issue_token
+from veil.collector.edge.commit import CommitQueue
+from veil.collector.edge.decoding import decode_requests
+from veil.collector.monitoring.metrics import Metrics
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import AuditEntry, Group, Store, StoredSurvey, StoredTally
-from veil.collector.tallying import catch_up, rebuild
-from veil.collector.tokens import issue_token
+from veil.collector.store import sqlite as sqlite_store
+from veil.collector.store.base import AuditEntry, Group, Store, StoredSurvey, StoredTally
+from veil.collector.store.seen import names_of
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys import tallying
+from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import InputError, ServiceError, StoreError
 from veil.wire.frames import report_size
 from veil.wire.tallies import encode_tally
@@ -43,7 +44,7 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Calla
     """Opens the same database again each time, as several collectors do."""
     opened: list[Store] = []
     if request.param == "postgres":
-        from veil.collector.postgres_store import PostgresStore
+        from veil.collector.store.postgres import PostgresStore
 
         url = request.getfixturevalue("postgres").database()
 
@@ -274,7 +275,7 @@ def test_a_database_that_is_down_is_a_503_and_heals(postgres: Server, tmp_path: 
 
 def test_one_call_finds_out_that_all_connections_are_gone(postgres: Server) -> None:
     """Each of them would fail once, and a collector whose database is back would not be ready for as many looks."""
-    from veil.collector.postgres_store import PostgresStore
+    from veil.collector.store.postgres import PostgresStore
 
     store = PostgresStore(postgres.database())
     with contextlib.ExitStack() as at_once:

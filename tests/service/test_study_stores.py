@@ -16,19 +16,17 @@ from tests.service.people import STUDIES, held, reports, undisturbed
 from tests.service.reports import opened
 
 from veil import OLH, Survey
-from veil.collector import in_store
-from veil.collector.answers import Query, prepare
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.decoding import decode_requests
-from veil.collector.in_store import InStore
-from veil.collector.metrics import Metrics
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.reader_threads import ReaderThreads
-from veil.collector.readings import Reading, Readings, size_in_memory
-from veil.collector.rounds import Studies
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group, Store, StoredSurvey
-from veil.collector.tallying import catch_up
+from veil.collector.edge.decoding import decode_requests
+from veil.collector.monitoring.metrics import Metrics
+from veil.collector.store.base import Group, Store, StoredSurvey
+from veil.collector.store.postgres import PostgresStore
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys import collection as in_store
+from veil.collector.surveys.answers import Query, ReaderThreads, Reading, Readings, prepare, size_in_memory
+from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.collection import InStore
+from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.tallying import catch_up
 from veil.errors import InputError, ServiceError, StoreError
 from veil.histogram import Questions
 from veil.results.render.files import document

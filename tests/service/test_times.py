@@ -18,8 +18,8 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, Client, Ledger, Survey
 from veil.cli.main import app
-from veil.collector.documents import published_round
-from veil.collector.keys import public_bytes
+from veil.collector.access import public_bytes
+from veil.collector.surveys.catalogue import published_round
 from veil.device.client import RoundClient, RoundPart
 from veil.device.statements import statements
 from veil.device.verification import read_published

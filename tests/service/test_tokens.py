@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from tests.service.harness import SURVEY
 
-from veil.collector import tokens
-from veil.collector.routes import _authorised_study
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.tokens import authorised, issue_token
+from veil.collector import access as tokens
+from veil.collector.access import authorised, issue_token
+from veil.collector.http.routes import _authorised_study
+from veil.collector.store.sqlite import SqliteStore
 from veil.errors import ServiceError
 
 SCOPE = "answers:read"

@@ -10,17 +10,17 @@ import pytest
 from tests.service.harness import SURVEY, framed, values
 
 from veil import GRR, OLH, Survey, Text
-from veil.collector import in_store
-from veil.collector.answers import Query, prepare
-from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.decoding import decode_requests
-from veil.collector.keys import adopt, load_key
-from veil.collector.rounds import Studies
+from veil.collector.access import adopt, load_key
+from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group, StoredStudy, StoredSurvey
+from veil.collector.store.base import Group, StoredStudy, StoredSurvey
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys import collection as in_store
+from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.rounds import Studies
 from veil.errors import InputError
 from veil.results.render.files import document
 

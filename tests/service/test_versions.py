@@ -19,9 +19,10 @@ from tests.patience import LIMIT
 from uvicorn.protocols.http import httptools_impl
 from uvicorn.server import ServerState
 
-from veil.collector import edge, ingest
-from veil.collector.ingest import Taken
-from veil.collector.versions import FIRST, NEXT, check_uvicorn
+from veil.collector.edge import ingest
+from veil.collector.edge import protocol as edge
+from veil.collector.edge.ingest import Taken
+from veil.collector.edge.limits import FIRST, NEXT, check_uvicorn
 from veil.errors import ExtraError
 
 ROOT = Path(__file__).parents[2]

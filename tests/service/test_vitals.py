@@ -22,12 +22,11 @@ from tests.support.commands import CliRunner
 
 import veil
 from veil.cli.main import app
-from veil.collector.blocks import BlockStore
-from veil.collector.metrics import _HELP, Metrics
-from veil.collector.migrating import latest
+from veil.collector.monitoring.metrics import _HELP, Metrics, last_backup, measure, note_backup
 from veil.collector.problems import noted
-from veil.collector.reader_threads import ReaderThreads
-from veil.collector.vitals import last_backup, measure, note_backup
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.schema import latest
+from veil.collector.surveys.answers import ReaderThreads
 from veil.errors import LimitError, ServiceError
 
 TOOL = shutil.which("promtool")

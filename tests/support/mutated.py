@@ -254,7 +254,7 @@ def _store_reports(folder: Path, study: Any) -> None:
     """Put the reports of `drinks.arrow` into the collector's database, with ids in a run and ids beside reports."""
     from veil.collector.service import open_store
     from veil.collector.settings import Settings
-    from veil.collector.store import Group
+    from veil.collector.store.base import Group
     from veil.files import read_reports
 
     store = open_store(Settings(folder=str(folder / "base")), make=False)

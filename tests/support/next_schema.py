@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from veil.collector import backup, migrating, postgres_store
-from veil.collector.block_reading import unpack_buckets
-from veil.collector.blocks import BlockStore
-from veil.collector.sql import Connection
+from veil.collector.store import backup
+from veil.collector.store import postgres as postgres_store
+from veil.collector.store import schema as migrating
+from veil.collector.store.block_reading import unpack_buckets
+from veil.collector.store.blocks import BlockStore
+from veil.collector.store.sql import Connection
 
 __all__ = ["migrate", "register"]
 

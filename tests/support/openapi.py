@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from veil.collector.openapi import document
+from veil.collector.http.openapi import document
 
 __all__ = ["STRUCTURE", "TEXTS", "openapi_parts"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from veil.collector.health import count_something
+from veil.collector.monitoring.health import count_something
 
 __all__: list[str] = []
 

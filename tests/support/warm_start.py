@@ -36,7 +36,7 @@ VEIL = (
     "veil.cli.trials",
     "veil.collector.serve",
     "veil.collector.service",
-    "veil.collector.sqlite_store",
+    "veil.collector.store.sqlite",
     "veil.histogram",
     "veil.hitters",
     "veil.itemsets",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veil.collector.migrating import latest
+from veil.collector.store.schema import latest
 from veil.device import journal, outbox
 from veil.study import study
 from veil.wire import frames

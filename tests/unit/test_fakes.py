@@ -16,7 +16,7 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, OUE, AllOf, Public, Survey
 from veil.cli.main import app
-from veil.collector.decoding import frames_of_arrow
+from veil.collector.edge.decoding import frames_of_arrow
 from veil.engines import InFiles, InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, VeilError, WireError

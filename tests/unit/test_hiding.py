@@ -14,8 +14,8 @@ from rich.console import Console
 from tests.e2e.test_cli import save_study, small, veil, veil_json
 
 from veil import OLH, Bits, simulate
-from veil.collector.answers import Query, written
-from veil.collector.store import StoredSurvey
+from veil.collector.store.base import StoredSurvey
+from veil.collector.surveys.answers import Query, written
 from veil.engines import Drawn
 from veil.errors import InputError
 from veil.hitters import PEM, HeavyHitters

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from veil import GRR, OLH, Client, Ledger, Public, Survey
-from veil.collector.catalogue import Catalogue, draft_of, parsed, parsed_study, read_by
-from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store.sqlite import SqliteStore
+from veil.collector.surveys.catalogue import Catalogue, draft_of, parsed, parsed_study, read_by
 from veil.domain import Integers, Record
 from veil.engines import InFiles, InMemory
 from veil.entropy import SeededForExperiments

@@ -8,9 +8,8 @@ from dataclasses import replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from veil import GRR, Survey
-from veil.collector.catalogue import draft_of
-from veil.collector.documents import key_text
-from veil.collector.documents import published as signed
+from veil.collector.surveys.catalogue import draft_of, key_text
+from veil.collector.surveys.catalogue import published as signed
 from veil.device.verification import ABOUT_PURPOSE, read_signed, read_time, written_time
 from veil.tools.json_documents import canonical
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from veil import GRR, OLH, AllOf, Public, Rappor, Survey
-from veil.collector.catalogue import draft_of
-from veil.collector.documents import key_text
-from veil.collector.documents import published as signed
+from veil.collector.surveys.catalogue import draft_of, key_text
+from veil.collector.surveys.catalogue import published as signed
 from veil.device.statements import statements as sentences
 from veil.itemsets import PSFO
 

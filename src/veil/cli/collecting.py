@@ -30,7 +30,7 @@ from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting,
 from veil.errors import InputError
 
 if TYPE_CHECKING:
-    from veil.collector.store import StoredSurvey
+    from veil.collector.store.base import StoredSurvey
 
 __all__ = ["serve", "survey_app", "warm"]
 
@@ -71,7 +71,7 @@ def serve(
 ) -> Document:
     """Run the collector until it is stopped: it accepts reports, stores them, and answers analysts."""
     check_installed()
-    from veil.collector.versions import check_uvicorn
+    from veil.collector.edge.limits import check_uvicorn
 
     check_uvicorn()
     from veil.collector.serve import serve as run
@@ -90,7 +90,7 @@ def warm(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson =
     Does not open the database or the key.
     """
     check_installed()
-    from veil.collector.health import count_something
+    from veil.collector.monitoring.health import count_something
     from veil.collector.serve import keep_kernels
 
     start, before = time.perf_counter(), os.umask(0o077)  # what is kept is run later: nobody else may write it
@@ -145,8 +145,7 @@ def create(
 ) -> Document:
     """Publish a study as a draft survey. It replaces an earlier study with the same task."""
     from veil.cli.files import read_published
-    from veil.collector.catalogue import task_wanted
-    from veil.collector.documents import for_devices
+    from veil.collector.surveys.catalogue import for_devices, task_wanted
     from veil.device.verification import FINEST_PRECISION, duration
     from veil.privacy import weakness
 
@@ -186,7 +185,7 @@ def create(
 @command(survey_app, "open", "open")
 def open_(on: On, task: TaskId) -> Document:
     """Open a draft: it takes reports from now on, and its task can no longer change."""
-    from veil.collector.documents import for_devices
+    from veil.collector.surveys.catalogue import for_devices
 
     stored = on.catalogue.open(on.catalogue.chosen(task).task)
     return on.shown({**_described(on, stored), **for_devices(on.settings, on.store, stored)})
@@ -201,7 +200,7 @@ def close(on: On, task: TaskId) -> Document:
 @command(survey_app, "show")
 def show(on: On, task: SurveyOrStudy) -> Document:
     """Show the state of a survey or of a study of several rounds."""
-    from veil.collector.documents import for_devices
+    from veil.collector.surveys.catalogue import for_devices
 
     study = on.studies.beginning(task)
     if study is not None and study.startswith(task):
@@ -259,8 +258,8 @@ def answer(
     """
     from veil.cli.files import Loaded
     from veil.cli.showing import Wanted, remarked
-    from veil.collector.answers import Query, prepare, without
-    from veil.collector.catalogue import parsed, parsed_study
+    from veil.collector.surveys.answers import Query, prepare, without
+    from veil.collector.surveys.catalogue import parsed, parsed_study
 
     wanted = Wanted(out, plot, level, top, everything)
     wanted.check([] if candidates is None else [candidates])
@@ -295,7 +294,7 @@ def export(
     Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
     """
     from veil.cli.files import check_output
-    from veil.collector.exporting import export_folder, export_parquet
+    from veil.collector.surveys.exporting import export_folder, export_parquet
 
     stored = on.catalogue.chosen(task)
     if folders:
@@ -312,9 +311,9 @@ def export(
 @command(survey_app, "rebuild", "rebuild")
 def rebuild(on: On, task: TaskId) -> Document:
     """Recount the reports of a survey, and correct the stored tally if it differs."""
-    from veil.collector.catalogue import read_by
-    from veil.collector.tallying import is_maintained
-    from veil.collector.tallying import rebuild as count_again
+    from veil.collector.surveys.catalogue import read_by
+    from veil.collector.surveys.tallying import is_maintained
+    from veil.collector.surveys.tallying import rebuild as count_again
 
     stored = on.catalogue.chosen(task)
     survey = read_by(stored)

@@ -34,6 +34,6 @@ def experiments() -> Names:
 
 def scopes() -> Names:
     """What a token of the collector may be allowed to do."""
-    from veil.collector.tokens import SCOPES
+    from veil.collector.access import SCOPES
 
     return list(SCOPES.items())

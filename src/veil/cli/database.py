@@ -25,10 +25,10 @@ from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen
-    from veil.collector.catalogue import Catalogue
-    from veil.collector.rounds import Studies
     from veil.collector.settings import Settings
-    from veil.collector.store import AuditEntry, Store
+    from veil.collector.store.base import AuditEntry, Store
+    from veil.collector.surveys.catalogue import Catalogue
+    from veil.collector.surveys.rounds import Studies
 
 __all__ = ["Folder", "New", "On", "SettingsFile", "check_installed", "check_owner", "command", "settings_of"]
 
@@ -63,7 +63,7 @@ class On:
 
     def entry(self, action: str, given: Document, task: str | None = None) -> AuditEntry:
         """Return an audit entry by the account of this process, at this moment."""
-        from veil.collector.store import AuditEntry
+        from veil.collector.store.base import AuditEntry
 
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         told = {name: value for name, value in given.items() if not _unsaid(value)} | _sudo()
@@ -120,9 +120,9 @@ def command(
     def register(work: Callable[..., Document]) -> None:
         @functools.wraps(work)
         def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
-            from veil.collector.catalogue import Catalogue
-            from veil.collector.rounds import Studies
             from veil.collector.service import open_store
+            from veil.collector.surveys.catalogue import Catalogue
+            from veil.collector.surveys.rounds import Studies
 
             chosen = settings_of(settings, folder)
             check_owner(chosen)

@@ -24,9 +24,9 @@ from veil.cli.crowd import call
 from veil.cli.demo import EPSILON, beside_truth, step
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.outcome import Document, plural
+from veil.collector.access import issue_token
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
-from veil.collector.tokens import issue_token
 from veil.domain import Categories
 from veil.engines import Watch
 from veil.errors import StoreError

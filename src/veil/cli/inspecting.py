@@ -63,7 +63,7 @@ def _assessed(path: Path, as_json: bool) -> Document:
     from rich.text import Text
 
     from veil.cli.files import check_inputs, read_study
-    from veil.collector.assessment import assessment, figures
+    from veil.collector.surveys.assessment import assessment, figures
 
     check_inputs(path)
     study = read_study(path)

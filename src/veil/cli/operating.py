@@ -15,7 +15,7 @@ from veil.cli.outcome import AsJson, Document, Verdict, console, flag, plural, r
 from veil.errors import InputError
 
 if TYPE_CHECKING:
-    from veil.collector.blocks import BlockStore
+    from veil.collector.store.blocks import BlockStore
 
 __all__ = ["audit_app", "key_app", "register", "token_app"]
 
@@ -51,7 +51,7 @@ def backup(
 
     The backup is a consistent snapshot without the signing key: store the key separately.
     """
-    from veil.collector.backup import back_up
+    from veil.collector.store.backup import back_up
 
     reports = back_up(_blocks(on), out)
     if damaged := on.store.missing():
@@ -65,7 +65,7 @@ def restore(
     new: New = False,
 ) -> Document:
     """Restore a backup of SQLite or PostgreSQL into an empty database of either kind."""
-    from veil.collector.backup import restore as copy_back
+    from veil.collector.store.backup import restore as copy_back
 
     reports = copy_back(file, _blocks(on), on.settings.place, Path(on.settings.folder))
     on.note("restore", {"file": file})  # only now: a backup is copied into an empty database, whose log is empty, too
@@ -79,7 +79,7 @@ def check(on: On) -> Document:
     damage.
     """
     from veil.cli.progress import progress
-    from veil.collector.checking import find_damage
+    from veil.collector.store.checking import find_damage
 
     surveys = on.store.surveys()
     reports = sum(one.reports for one in surveys if not one.is_purged)
@@ -119,7 +119,7 @@ def prune_audit(
 
     Entries about earlier pruning stay.
     """
-    from veil.collector.store import PRUNED
+    from veil.collector.store.base import PRUNED
 
     try:
         day = date.fromisoformat(before)
@@ -154,7 +154,7 @@ def create_token(
     days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
 ) -> Document:
     """Create a token and print it. It cannot be shown again."""
-    from veil.collector.tokens import issue_token, new_name
+    from veil.collector.access import issue_token, new_name
 
     name = new_name() if name is None else name  # the audit log knows it, too
     asked = {"scopes": scopes, "survey": survey, "note": note, "name": name, "days": days}
@@ -193,8 +193,8 @@ def revoke_token(
 @command(key_app, "show")
 def show_key(on: On) -> Document:
     """Show the public key that devices verify surveys with, and its fingerprint."""
-    from veil.collector.documents import key_text
-    from veil.collector.keys import check_key_file, fingerprint, load_key
+    from veil.collector.access import check_key_file, fingerprint, load_key
+    from veil.collector.surveys.catalogue import key_text
 
     check_key_file(on.store, on.settings.key_path)
     key = load_key(on.settings.key_path)
@@ -209,9 +209,9 @@ def make_key(
     """Create another key and show its public key. Give it to devices before you adopt the key."""
     check_installed()
     from veil.cli.tables import show_facts
-    from veil.collector.documents import key_text
-    from veil.collector.keys import fingerprint
-    from veil.collector.keys import make_key as made
+    from veil.collector.access import fingerprint
+    from veil.collector.access import make_key as made
+    from veil.collector.surveys.catalogue import key_text
 
     key = made(file)
     facts = {"key": key_text(key), "fingerprint": fingerprint(key), "file": str(file)}
@@ -224,7 +224,7 @@ def adopt_key(
     on: On, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
     """From now on, sign this database's surveys with the key in the key file."""
-    from veil.collector.keys import adopt, fingerprint, is_own, load_key
+    from veil.collector.access import adopt, fingerprint, is_own, load_key
 
     path = on.settings.key_path
     if path.exists() and is_own(on.store, key := load_key(path)):
@@ -237,7 +237,7 @@ def adopt_key(
 
 
 def _blocks(on: On) -> BlockStore:
-    from veil.collector.blocks import BlockStore
+    from veil.collector.store.blocks import BlockStore
 
     assert isinstance(on.store, BlockStore)
     return on.store

@@ -9,8 +9,8 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from veil.collector.logs import Seldom
-from veil.collector.metrics import Metrics
+from veil.collector.monitoring.logs import Seldom
+from veil.collector.monitoring.metrics import Metrics
 from veil.errors import (
     EmptyError,
     ExtraError,

@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from veil.collector.app import App
-from veil.collector.edge import BACKLOG, Edge, files_needed, protocol_of
-from veil.collector.ingest import Ingest
-from veil.collector.limiting import AddressLimit
-from veil.collector.logs import log, set_up
+from veil.collector.edge.ingest import Ingest
+from veil.collector.edge.limits import AddressLimit
+from veil.collector.edge.protocol import BACKLOG, Edge, files_needed, protocol_of
+from veil.collector.http.app import App
+from veil.collector.monitoring.logs import log, set_up
 from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError

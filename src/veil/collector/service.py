@@ -15,21 +15,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from veil.collector.backup import remove_copies
-from veil.collector.catalogue import Catalogue, read_by
-from veil.collector.commit import CommitQueue
-from veil.collector.documents import published, published_round, valid_until
-from veil.collector.health import Health
-from veil.collector.keys import KeyWatch, fingerprint, is_signed_for, own_key
-from veil.collector.logs import log
-from veil.collector.metrics import Metrics
-from veil.collector.reader_threads import ReaderThreads
-from veil.collector.readings import Readings
-from veil.collector.rounds import Studies
+from veil.collector.access import KeyWatch, fingerprint, is_signed_for, own_key
+from veil.collector.edge.commit import CommitQueue
+from veil.collector.monitoring.health import Health
+from veil.collector.monitoring.logs import log
+from veil.collector.monitoring.metrics import Metrics, measure
 from veil.collector.settings import Settings
-from veil.collector.store import AuditEntry, Store, StoredSurvey
-from veil.collector.tallying import catch_up, is_maintained
-from veil.collector.vitals import measure
+from veil.collector.store.backup import remove_copies
+from veil.collector.store.base import AuditEntry, Store, StoredSurvey
+from veil.collector.surveys.answers import ReaderThreads, Readings
+from veil.collector.surveys.catalogue import Catalogue, published, published_round, read_by, valid_until
+from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.tallying import catch_up, is_maintained
 from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
 from veil.tools.filesystem import make_private_folder
@@ -38,7 +35,7 @@ from veil.tools.json_documents import Json
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from veil.collector.blocks import BlockStore, Old
+    from veil.collector.store.blocks import BlockStore, Old
 
 __all__ = ["Service", "open_store"]
 
@@ -62,12 +59,12 @@ def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, 
         )
     store: BlockStore
     if path is not None:
-        from veil.collector.sqlite_store import SqliteStore
+        from veil.collector.store.sqlite import SqliteStore
 
         make_private_folder(path.parent)
         store = SqliteStore(path, old=old, make=make)
     elif url.startswith(("postgresql://", "postgres://")):
-        from veil.collector.postgres_store import PostgresStore
+        from veil.collector.store.postgres import PostgresStore
 
         store = PostgresStore(url, settings.database_seconds if hurried else None, old=old, make=make)
     else:

@@ -14,9 +14,8 @@ import httpx
 from tests.service.harness import running
 
 from veil import Survey
-from veil.collector.catalogue import draft_of
-from veil.collector.documents import published
-from veil.collector.keys import load_key, public_bytes
+from veil.collector.access import load_key, public_bytes
+from veil.collector.surveys.catalogue import draft_of, published
 from veil.files import read_reports
 from veil.reports.columns import Reports
 

@@ -24,7 +24,7 @@ from veil.cli.parties import _log_lines
 from veil.cli.progress import progress
 from veil.cli.screen import Screen
 from veil.cli.tables import plain_table, show_facts
-from veil.collector.logs import log, set_up
+from veil.collector.monitoring.logs import log, set_up
 from veil.errors import ServiceError
 from veil.results.render.files import arrow_bytes, table_bytes
 from veil.results.render.layout import to_html

@@ -16,7 +16,7 @@ import pytest
 import veil
 from veil import GRR, OLH, Guarantee, Ledger
 from veil.cli.rounds import kept_seed
-from veil.collector.keys import make_key
+from veil.collector.access import make_key
 from veil.device.outbox import Outbox, Parcel
 from veil.errors import LedgerError, StoreError
 from veil.histogram import Histogram
@@ -234,7 +234,7 @@ def test_keys_of_parties_replace_what_was_prepared_for_them(tmp_path: Path) -> N
 
 def test_files_are_created_in_one_place_only() -> None:
     """Whoever writes a secret calls `write_secret` or `open_private`; SQLite makes its own files."""
-    allowed = {"tools/filesystem.py", "collector/sqlite_store.py"}  # a lock, and a database
+    allowed = {"tools/filesystem.py", "collector/store/sqlite.py"}  # a lock, and a database
     makes = re.compile(r"O_CREAT|\.touch\(|mkstemp|NamedTemporaryFile\(")
     found = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if makes.search(path.read_text())}
     # flags for a log in place are given to `open_private`

@@ -1,0 +1,1 @@
+"""Connections and reports, from the socket to the commit."""

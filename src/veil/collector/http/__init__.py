@@ -1,0 +1,1 @@
+"""The HTTP interface: routes, errors and the OpenAPI description."""

@@ -1,0 +1,1 @@
+"""The databases that keep surveys and reports."""

@@ -1,0 +1,132 @@
+"""What a store does after a commit so that later ones stay cheap: it may fail, and then waits longer each time.
+
+Nothing depends on it but speed. A failure is logged and counted, and what is done at once becomes smaller: a server
+that is slow, or far away, then gets through a part of it before its time is over.
+
+Breaks off calls to a database server that take too long.
+
+PostgreSQL's own time-outs are kept by the server, and the network's by its kernel: neither notices a server whose
+processes stand still. So a thread here looks at the clock, and shuts the socket of a call that is overdue: the call
+then fails as if the connection had been lost. What it was about to commit may still be committed, as with any lost
+connection: nobody was told, and devices send it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from veil.collector.monitoring.logs import log
+from veil.errors import StoreError, StoreTimeoutError
+
+_PAUSES = (1.0, 60.0)  # seconds after the first failure in a row, and at most
+_SMALLEST = 16  # a part of the ordinary size
+_GOOD = 64  # so many successes, and twice as much is done at once
+
+
+class Upkeep:
+    """Whether to do something now, and how much of it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._again = self._pause = 0.0
+        self._part, self._good = 1, 0
+        self.failures = 0
+
+    def portion(self, whole: int) -> int:
+        """How much to do at once of what is ordinarily done."""
+        return max(1, whole // self._part)
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Do it, unless the pause after a failure is not over."""
+        if self._clock() < self._again:
+            return
+        try:
+            work()
+        except StoreError as problem:
+            self.failures += 1
+            self._pause = min(max(_PAUSES[0], 2 * self._pause), _PAUSES[1])
+            self._again = self._clock() + self._pause
+            self._part, self._good = min(2 * self._part, _SMALLEST), 0
+            log("warning", "upkeep-wait", problem, failures=self.failures, seconds=self._pause)
+            return
+        self._pause = 0.0
+        self._good += 1
+        if self._good >= _GOOD:
+            self._part, self._good = max(1, self._part // 2), 0
+
+
+_GRACE_SECONDS = 0.5  # the server's own time-out comes first where it works: the connection outlives it
+_LOOK_SECONDS = 0.1
+
+
+class Connected(Protocol):
+    """A connection with a socket."""
+
+    def fileno(self) -> int: ...
+
+
+@dataclass(eq=False)
+class _Call:
+    socket: socket.socket
+    until: float
+    overdue: bool = False
+
+
+class Deadlines:
+    """A limit in seconds for calls to a database; None is no limit."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._calls: set[_Call] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def watch(self, connection: Connected, *, patient: bool = False) -> Iterator[None]:
+        """Give the block so many seconds; a StoreTimeoutError is raised where they were not enough."""
+        if self.seconds is None or patient:
+            yield
+            return
+        # a socket of our own: the connection may close its one at any time, and the number would be somebody else's
+        call = _Call(
+            socket.socket(fileno=os.dup(connection.fileno())), time.monotonic() + self.seconds + _GRACE_SECONDS
+        )
+        self._begin(call)
+        try:
+            yield
+        except Exception as problem:
+            if call.overdue:
+                raise StoreTimeoutError("the database did not answer in time") from problem
+            raise
+        finally:
+            with self._changed:
+                self._calls.discard(call)
+            call.socket.close()
+
+    def _begin(self, call: _Call) -> None:
+        with self._changed:
+            self._calls.add(call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="veil-deadlines", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _look(self) -> None:
+        while True:
+            with self._changed:
+                while not self._calls:
+                    self._changed.wait()
+                now = time.monotonic()
+                for call in self._calls:
+                    if now >= call.until and not call.overdue:
+                        call.overdue = True
+                        with contextlib.suppress(OSError):  # it is gone already
+                            call.socket.shutdown(socket.SHUT_RDWR)
+            time.sleep(_LOOK_SECONDS)

@@ -1,0 +1,1 @@
+"""Surveys, their rounds, tallies, answers and exports."""
