@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from veil.cli.main import app
-from veil.cli.outcome import EXIT_CODES
+from veil.cli.output import EXIT_CODES
 
 __all__ = ["page"]
 

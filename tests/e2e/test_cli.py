@@ -401,7 +401,7 @@ def test_usage_and_the_remaining_exit_codes(tmp_path: Path, task: Path, monkeypa
     veil("estimate", task, task, "--set", "post=norm", "--set", "post=norm-sub", code=2)
     veil("simulate", task, task, "--epsilon", 1, code=2)
     veil("simulate", task, code=2)
-    from veil.cli import files
+    from veil.cli import input as files
 
     for problem, code in ((BudgetError("no"), 6), (LedgerError("no"), 6), (KeyError(PRIVATE), 1)):
 

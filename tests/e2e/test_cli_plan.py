@@ -13,7 +13,7 @@ import typer
 from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, Categories, Integers, Interval, Items, Survey, Text, choose
-from veil.cli.planning import plan
+from veil.cli.plan import plan
 from veil.domain import Domain
 from veil.histogram import Histogram
 from veil.hitters import PEM

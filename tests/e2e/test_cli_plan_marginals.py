@@ -11,7 +11,7 @@ import typer
 from tests.support.commands import CliRunner
 
 from veil import Categories, Integers, Interval, Record
-from veil.cli.planning import plan
+from veil.cli.plan import plan
 from veil.marginals import CALM, FourierMarginals
 from veil.planning import Wishes
 from veil.planning import plan as planned

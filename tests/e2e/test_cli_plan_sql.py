@@ -11,7 +11,7 @@ import typer
 from tests.support.commands import CliRunner
 
 from veil import Categories, Integers
-from veil.cli.planning import plan
+from veil.cli.plan import plan
 from veil.domain import Interval
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.designs.grids import Grids

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.mutated import COMMANDS, Command, Corpus, Outcome, build_corpus, mutate, run
 
-from veil.cli.outcome import EXIT_CODES
+from veil.cli.output import EXIT_CODES
 
 DAILY, ALL = 1_000, 10_000
 MORE_MEMORY = 100 << 20

@@ -23,9 +23,9 @@ from tests.support.everyday import everyday
 from tests.support.odd_names import ODD_NAMES
 
 from veil import GRR
-from veil.cli.files import listed_paths
+from veil.cli.input import listed_paths
 from veil.cli.main import app, run
-from veil.cli.outcome import shell_command
+from veil.cli.output import shell_command
 from veil.device import Ledger
 
 pytest.importorskip("duckdb")

@@ -31,7 +31,7 @@ from tests.service.middleman import LOST, Middleman, between, shortened
 from tests.support.commands import CliRunner, Result
 
 from veil import GRR, OLH, Categories, Client, Ledger, Public, Rappor, Record, Survey
-from veil.cli.answering import held_value
+from veil.cli.device import held_value
 from veil.cli.main import app
 from veil.collector.access import load_key, public_bytes
 from veil.device.online import Clock, OnlineClient, open_client

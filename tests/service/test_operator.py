@@ -20,7 +20,7 @@ from tests.support.commands import CliRunner
 from tests.support.snippets import blocks
 
 from veil import GRR, Survey
-from veil.cli.demo_online import _serving
+from veil.cli.demo import _serving
 from veil.cli.main import app
 from veil.collector.access import fingerprint, load_key, public_bytes
 from veil.collector.edge.decoding import decode_requests

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.test_cli import save_study, veil, veil_json
 
 from veil import OLH, Record
-from veil.cli.engines import address
+from veil.cli.options import address
 from veil.engines import gpu
 from veil.errors import InputError
 from veil.histogram import Histogram

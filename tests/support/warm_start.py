@@ -32,8 +32,8 @@ LIBRARIES = ("numpy", "numba", "scipy.special", "pyarrow.parquet", "matplotlib.p
 # of veil itself, for processes of one's own: commands, the collector and parties of a shuffle
 VEIL = (
     "veil.cli.main",
-    "veil.cli.files",
-    "veil.cli.trials",
+    "veil.cli.input",
+    "veil.cli.simulate",
     "veil.collector.serve",
     "veil.collector.service",
     "veil.collector.store.sqlite",

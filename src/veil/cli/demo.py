@@ -1,36 +1,85 @@
-"""`veil demo --offline`: plan, randomize, tally and estimate with simulated people, as other commands do.
+"""The simulated people of the demo: which app they open first in the morning.
+
+No real data, and the same people every time: only their reports are random.
+
+`veil demo --offline`: plan, randomize, tally and estimate with simulated people, as other commands do.
 
 Every step leaves its file in one folder, so that each can be tried again by hand.
+
+`veil demo`: a collector on SQLite, a survey, and simulated devices that report over HTTP.
+
+The collector and the crowds of devices are processes of their own: only HTTP goes between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.cli.choices import show_choice
-from veil.cli.example import APPS, QUESTION, made_up
-from veil.cli.files import load_tallies
-from veil.cli.outcome import Document, plural, shell_command
+from veil.cli.crowd import call
+from veil.cli.input import load_tallies
+from veil.cli.output import Document, plural, shell_command
+from veil.cli.plan import show_choice
 from veil.cli.showing import Wanted
-from veil.cli.values import Randomized, Values
+from veil.cli.values import Randomized, ValueInput
+from veil.collector.access import issue_token
+from veil.collector.service import open_store
+from veil.collector.settings import Settings
 from veil.comparison import Held
 from veil.domain import Categories
 from veil.engines import InFiles, Watch
+from veil.entropy import SeededForExperiments
+from veil.errors import StoreError
 from veil.planning import Wishes, plan
 from veil.study import StudyRun
 from veil.tools.filesystem import write_atomically
+from veil.tools.json_documents import parse_json
 from veil.wire.tallies import encode_tally
 
 if TYPE_CHECKING:
-    from veil.cli.screen import Screen
+    from veil.cli.output import Screen
 
-__all__ = ["EPSILON", "beside_truth", "step", "walk"]
+
+QUESTION = "Which app do you open first in the morning?"
+
+# An answer tells more than it seems to (a clinic, a dating app, a job search): that is why it needs a veil.
+APPS = tuple(
+    """
+    messages, weather, mail, news, camera, music, calendar, maps, podcasts, photos, alarm clock, bank, fitness, games,
+    notes, train times, shopping, recipes, video calls, e-books, radio, dating, job search, period tracker, meditation,
+    sleep log, food delivery, crossword, language lessons, stock prices, football scores, bus tickets, taxi, calculator,
+    clinic visits, prayer times, blood sugar, baby monitor, school portal, flat hunting, auctions, crypto wallet,
+    betting, karaoke, chess, star map, bird songs, tide table, parking, translator, drawing, drum machine, gardening,
+    dream diary, genealogy, knitting, home heating, scanner, compass, ski slopes, mushroom guide, sudoku, astrology,
+    pedometer
+    """.replace("\n", " ").split(",")
+)
+APPS = tuple(" ".join(app.split()) for app in APPS)
+
+_UNIT = 1_000_000
+_POPULATION_SEED = 64
+
+
+def made_up(people: int) -> NDArray[np.int64]:
+    """Return each simulated person's app as an index. The k-th app has a share proportional to 1 / (k + 2)."""
+    ends = np.cumsum([_UNIT // (rank + 3) for rank in range(len(APPS))])
+    drawn = SeededForExperiments(_POPULATION_SEED).below(int(ends[-1]), people).astype(np.int64)
+    return np.searchsorted(ends, drawn, side="right")
+
 
 EPSILON = 1.0
 TOP = 12
@@ -59,7 +108,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
         write_atomically(values, "\n".join(["app", *(APPS[i] for i in some), ""]).encode())
         # seeds differ: the same seed for both groups would give them the same noise
         own = None if seed is None else 2 * seed + len(counted)
-        done = Randomized(study, survey, Values.at(values), watch, seed=own)
+        done = Randomized(study, survey, ValueInput.at(values), watch, seed=own)
         done.write(reports)
         screen.print(
             f"  {values.name} -> {reports.name}: {done.people:,} reports of {plural(survey.layout.size, 'byte')}"
@@ -108,7 +157,7 @@ def beside_truth(
     screen: Screen, rows: Sequence[Document], held: NDArray[np.int64], seconds: float
 ) -> tuple[dict[str, float], int]:
     """Show the largest estimates beside the truth; the true shares, and how many of all intervals cover them."""
-    from veil.cli.tables import plain_table
+    from veil.cli.output import plain_table
     from veil.results.units import Unit
 
     truth, share = np.bincount(held, minlength=len(APPS)) / len(held), Unit("share")
@@ -126,3 +175,120 @@ def beside_truth(
     covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
     screen.print(f"{covered} of {len(APPS)} intervals contain the true share (95 % expected). It took {seconds:.0f} s.")
     return known, covered
+
+
+_CROWDS = 2
+_SCOPES = ("surveys:write", "surveys:read", "answers:read")
+
+
+def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
+    """Plan, serve, open, report, answer; in a temporary folder that is gone afterwards."""
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} simulated people, {len(APPS)} possible answers.", markup=True)
+    step(screen, 1, "plan", "choose the frequency oracle")
+    choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
+    survey, start = choice.study.survey, time.monotonic()
+    screen.print(f"[bold green]*[/] {choice.why}", markup=True)
+
+    step(screen, 2, "serve", "start a collector on SQLite, then sign and open the survey")
+    with tempfile.TemporaryDirectory(prefix="veil-demo-") as folder, _serving(Path(folder)) as port:
+        token = _token(folder)
+        asked = json.dumps({"survey": parse_json(choice.study.to_bytes())}).encode()
+        path = f"/v1/surveys/{survey.task}"
+        _ask(port, "POST", "/v1/surveys", token, asked)
+        _ask(port, "POST", f"{path}/open", token)
+        url = f"http://127.0.0.1:{port}{path}"
+        screen.print_line(f"  survey: {url}")
+
+        step(screen, 3, "report", "each device checks the guarantee, charges its ledger, and sends a randomized report")
+        held = made_up(people)
+        with watch("reporting", people) as advance:
+            _report(url, held, advance)
+        state = _ask(port, "GET", f"{path}/state", token)
+        seconds = time.monotonic() - start
+        reports, size = plural(state["reports"], "report"), plural(survey.layout.size, "byte")
+        screen.print(f"  {reports} of {size} received over HTTP, each stored on disk before it was acknowledged")
+
+        step(screen, 4, "estimate", "the estimated shares, and the true shares, which the collector never receives")
+        answer = _ask(port, "GET", f"{path}/answer", token)
+    return _shown(screen, answer, held, seconds)
+
+
+def _shown(screen: Screen, answer: Document, held: Any, seconds: float) -> Document:
+    known, covered = beside_truth(screen, answer["rows"], held, seconds)
+    screen.print("Next: run veil demo --offline (the same steps with files), or read docs/collector/service.md.")
+    return {"task": answer["task"], "people": answer["people"], "answer": answer, "truth": known, "covered": covered}
+
+
+@contextlib.contextmanager
+def _serving(folder: Path) -> Iterator[int]:
+    """A `veil serve` for the length of a block, and its port."""
+    command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(folder)]
+    # no setting of a collector that is set up here may reach this one: neither a variable nor a veil.toml
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("VEIL_")}
+    environment["VEIL_REQUESTS_PER_MINUTE"] = "0"  # all devices of the demo have one address
+    process = subprocess.Popen(  # noqa: S603  # our own command
+        command, stderr=subprocess.PIPE, cwd=folder, env=environment
+    )
+    assert process.stderr is not None
+    drain = threading.Thread(target=process.stderr.read, daemon=True)  # a full pipe would hold the collector up
+    try:
+        port = None
+        for line in process.stderr:
+            event = json.loads(line)
+            port = event.get("port", port)
+            if event["event"] == "started":
+                break
+        if port is None:
+            raise StoreError("the collector did not start")
+        drain.start()
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        if drain.ident is not None:
+            drain.join(timeout=5)
+        process.stderr.close()
+
+
+def _token(folder: str) -> str:
+    store = open_store(Settings(folder=folder))
+    _, secret = issue_token(store, _SCOPES, note="demo")
+    store.close()
+    return secret
+
+
+def _ask(port: int, method: str, path: str, token: str, body: bytes | None = None) -> Document:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Authorization": f"Bearer {token}"} | ({} if body is None else {"Content_Type": "application/json"})
+    status, answer = call(connection, method, path, body, **headers)
+    connection.close()
+    document: Document = json.loads(answer)
+    if status >= 400:
+        raise StoreError(f"the collector refused: {document['error']['message']}")
+    return document
+
+
+def _report(url: str, held: Sequence[int] | Any, advance: Any) -> None:
+    """Crowds of devices, each in a process of its own."""
+    crowds = []
+    for some in np.array_split(held, _CROWDS):
+        command = [sys.executable, "-m", "veil.cli.crowd", url]
+        crowd = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own too
+        assert crowd.stdin is not None
+        crowd.stdin.write(json.dumps([APPS[i] for i in some]).encode())
+        crowd.stdin.close()
+        crowds.append(crowd)
+    readers = [threading.Thread(target=_follow, args=(crowd, advance)) for crowd in crowds]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    if any(crowd.wait() for crowd in crowds):
+        raise StoreError("a crowd of devices gave up")
+
+
+def _follow(crowd: subprocess.Popen[bytes], advance: Any) -> None:
+    assert crowd.stdout is not None
+    with crowd.stdout as lines:
+        for line in lines:
+            advance(int(line))

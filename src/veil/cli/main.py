@@ -16,22 +16,18 @@ import typer
 from typer.core import TyperGroup
 
 from veil import __version__
-from veil.cli.answering import answer
-from veil.cli.asking import merge, randomize, tally
-from veil.cli.collecting import serve, survey_app, warm
-from veil.cli.completing import experiments, methods
-from veil.cli.database import check_installed
-from veil.cli.inspecting import inspect
-from veil.cli.ledgers import ledger_app
-from veil.cli.operating import audit_app, key_app, register, token_app
-from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
+from veil.cli.device import answer, ledger_app
+from veil.cli.inspect import inspect, synthesize
+from veil.cli.operating import audit_app, check_installed, key_app, register, token_app
+from veil.cli.options import experiments, methods
+from veil.cli.output import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
 from veil.cli.peos import peos_app
-from veil.cli.planning import plan
-from veil.cli.querying import sql
-from veil.cli.reading import difference, estimate, next_round
-from veil.cli.simulating import StudyBeforeValues, compare, simulate
-from veil.cli.synthesizing import synthesize
+from veil.cli.plan import plan
+from veil.cli.reports import difference, estimate, merge, next_round, randomize, tally
+from veil.cli.simulate import StudyBeforeValues, compare, simulate
+from veil.cli.sql import sql
+from veil.cli.surveys import serve, survey_app, warm
 from veil.tools.messages import escape_text
 from veil_papers import EXPERIMENTS
 
@@ -96,7 +92,7 @@ def post(
     as_json: AsJson = False,
 ) -> Document:
     """List the post-processing methods: what each enforces, when to use it, and its bias."""
-    from veil.cli.tables import plain_table
+    from veil.cli.output import plain_table
     from veil.post import METHODS, method
 
     chosen = [method(name)] if name is not None else list(METHODS.values())
@@ -126,7 +122,7 @@ def demo(
     as_json: AsJson = False,
 ) -> Document:
     """Run a demonstration: a collector, simulated devices that report over HTTP, and the estimates."""
-    from veil.cli.progress import progress
+    from veil.cli.output import progress
 
     if offline:
         from veil.cli.demo import walk
@@ -135,7 +131,7 @@ def demo(
     if folder is not None or seed is not None:
         raise typer.BadParameter("--folder and --seed go with --offline")
     check_installed()
-    from veil.cli.demo_online import walk_online
+    from veil.cli.demo import walk_online
 
     return walk_online(people or 20_000, console(as_json), progress)
 
@@ -160,8 +156,8 @@ def reproduce(
     as_json: AsJson = False,
 ) -> Document:
     """Reproduce a paper's experiment: its tables and figures, and a verdict on each claim."""
-    from veil.cli.progress import progress
-    from veil.cli.reproducing import list_experiments, reproduce_experiment
+    from veil.cli.output import progress
+    from veil.cli.reproduce import list_experiments, reproduce_experiment
 
     if experiment is None:
         return list_experiments(console(as_json))

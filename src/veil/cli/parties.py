@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veil.cli.options import Column, MissingValues
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, shell_command, warn
+from veil.cli.output import AsJson, Document, console, flag, plural, reporting, shell_command, warn
 from veil.tools.messages import escape_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def keys(
     Without --public, this machine creates all keys and could impersonate every party: use it for tests only. With
     --public, it writes only public files, and each party creates its own keys.
     """
-    from veil.cli.files import check_inputs, load
+    from veil.cli.input import check_inputs, load
     from veil.errors import InputError
     from veil.shuffle.collection import make_folder
     from veil.shuffle.plan import Address
@@ -186,9 +186,9 @@ def submit(
 
     Shares are written to disk before they are sent, so that an interrupted run continues with the same shares.
     """
-    from veil.cli.progress import progress
+    from veil.cli.output import progress
     from veil.cli.values import Randomized
-    from veil.cli.values import Values as ValuesOf
+    from veil.cli.values import ValueInput as ValuesOf
     from veil.errors import InputError
     from veil.shuffle.collection import Device
 
@@ -232,7 +232,7 @@ class _Submitted:
     def __init__(self, notes: Path, values: Path) -> None:
         import hashlib
 
-        from veil.cli.files import check_inputs
+        from veil.cli.input import check_inputs
         from veil.errors import InputError
         from veil.files.value_file import STANDARD_INPUT
 
@@ -258,7 +258,7 @@ def status(config: Config, as_json: AsJson = False) -> Document:
     """Show how many people's shares each shuffler stores, and whether the collection is closed."""
     import asyncio
 
-    from veil.cli.tables import plain_table
+    from veil.cli.output import plain_table
     from veil.shuffle.coordinator import Coordinator
     from veil.shuffle.protocol import protocol_of
 
@@ -371,7 +371,7 @@ def server(
 
 def costs_table(costs: Sequence[Document]) -> Table:
     """What each shuffler's part took, from the server's document."""
-    from veil.cli.tables import plain_table
+    from veil.cli.output import plain_table
 
     rows = [(c["party"], f"{c['seconds']:.1f} s", f"{c['sent']:,}", f"{c['received']:,}") for c in costs]
     return plain_table(("party", "processor", "bytes sent", "bytes received"), rows)
@@ -416,7 +416,7 @@ def _document(path: Path) -> Document:
 
 
 def _read(config: Path) -> Settings:
-    from veil.cli.files import check_inputs
+    from veil.cli.input import check_inputs
     from veil.shuffle.settings import Settings
 
     check_inputs(config)

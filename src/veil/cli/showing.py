@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from veil.cli.files import check_output
-from veil.cli.outcome import SEEDED, Document, warn, wrote
+from veil.cli.input import check_output
+from veil.cli.output import SEEDED, Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
 from veil.plot import need_matplotlib
 from veil.results.base import Result
@@ -18,7 +18,7 @@ from veil.results.render.terminal import render
 from veil.tools.filesystem import atomic_replacement
 
 if TYPE_CHECKING:
-    from veil.cli.screen import Screen
+    from veil.cli.output import Screen
     from veil.comparison import Held
 
 __all__ = ["Wanted", "remarked"]

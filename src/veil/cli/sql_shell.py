@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veil.cli.outcome import explained, plural
-from veil.cli.querying import Said
+from veil.cli.output import explained, plain_table, plural
 from veil.cli.showing import Wanted
-from veil.cli.tables import plain_table
+from veil.cli.sql import Said
 from veil.errors import SqlError
 from veil.sql.language.statements import pointed, split
 from veil.tools.filesystem import open_private
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent, Completion
     from prompt_toolkit.document import Document as Typed
 
-    from veil.cli.screen import Screen
+    from veil.cli.output import Screen
     from veil.sql.database import Database
     from veil.sql.table import Table
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veil.cli.files import check_inputs
+from veil.cli.input import check_inputs
 from veil.domain import Domain, Numeric, Record
 from veil.domain.text_values import SEPARATOR
 from veil.engines import Watch
@@ -24,11 +24,11 @@ from veil.study import Study
 from veil.survey import People, Survey
 from veil.tools.filesystem import atomic_replacement
 
-__all__ = ["Moved", "Randomized", "Values", "load_people"]
+__all__ = ["Moved", "Randomized", "ValueInput", "load_people"]
 
 
 @dataclass(frozen=True)
-class Values:
+class ValueInput:
     """A file of people's values, and how it is read."""
 
     file: ValueFile
@@ -41,7 +41,7 @@ class Values:
         check_inputs(*self.file.paths)
 
     @classmethod
-    def at(cls, path: Path, form: str | None = None, **how: Any) -> Values:
+    def at(cls, path: Path, form: str | None = None, **how: Any) -> ValueInput:
         """Those of a path, or of standard input."""
         return cls(ValueFile(path, form), **how)
 
@@ -73,7 +73,9 @@ class Moved:
 class Randomized:
     """Runs on the device: a report for every row of a file, from one source; with `clip`, of the nearest value."""
 
-    def __init__(self, study: Study, survey: Survey, values: Values, watch: Watch, *, seed: int | None = None) -> None:
+    def __init__(
+        self, study: Study, survey: Survey, values: ValueInput, watch: Watch, *, seed: int | None = None
+    ) -> None:
         self._study, self._survey, self._values, self._watch = study, survey, values, watch
         self._clipping, self._without = _Clipping(survey, values.clip), WithoutMissing(values.missing)
         self._source = Batch() if seed is None else SeededForExperiments(seed)
@@ -112,7 +114,7 @@ class Randomized:
                 writer.write(reports)
 
 
-def load_people(study: Study, values: Values) -> tuple[People, Moved]:
+def load_people(study: Study, values: ValueInput) -> tuple[People, Moved]:
     """What everybody in a file holds, with their public columns; and what was not taken as it is."""
     import pyarrow as pa
 
@@ -129,7 +131,7 @@ def load_people(study: Study, values: Values) -> tuple[People, Moved]:
     return people, _moved(values, clipping, without)
 
 
-def _moved(values: Values, clipping: _Clipping, without: WithoutMissing) -> Moved:
+def _moved(values: ValueInput, clipping: _Clipping, without: WithoutMissing) -> Moved:
     return Moved(clipping.moved if values.clip else None, without.skipped if values.missing == "skip" else None)
 
 

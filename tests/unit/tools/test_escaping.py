@@ -18,12 +18,10 @@ from rich.text import Text
 from tests.support.commands import CliRunner
 
 from veil import GRR, simulate
-from veil.cli import outcome
+from veil.cli import output as outcome
 from veil.cli.main import app
+from veil.cli.output import Screen, plain_table, progress, show_facts
 from veil.cli.parties import _log_lines
-from veil.cli.progress import progress
-from veil.cli.screen import Screen
-from veil.cli.tables import plain_table, show_facts
 from veil.collector.monitoring.logs import log, set_up
 from veil.errors import ServiceError
 from veil.results.render.files import arrow_bytes, table_bytes
@@ -218,10 +216,10 @@ def test_lines_of_the_collector_are_ascii(capfd: pytest.CaptureFixture[str]) -> 
 
 # Modules that write to a terminal or a log by themselves; everything else goes through `Screen` and `outcome`.
 WRITERS = {
-    "cli/outcome.py": {"echo", "secho", "write"},  # what was escaped, and JSON
-    "cli/screen.py": {"Console"},
+    "cli/output.py": {"echo", "secho", "write"},  # what was escaped, and JSON
+    "cli/output.py": {"Console"},
     "cli/main.py": {"echo"},  # the version
-    "cli/querying.py": {"echo"},  # CSV, escaped for a terminal
+    "cli/sql.py": {"echo"},  # CSV, escaped for a terminal
     "cli/crowd.py": {"print"},  # numbers
     "cli/parties.py": {"StreamHandler"},  # with a formatter that escapes
 }
@@ -244,5 +242,5 @@ def test_nothing_else_prints() -> None:
                 continue  # a method of `Screen`
             if name == "write" and not (isinstance(on, ast.Attribute) and on.attr in ("stdout", "stderr")):
                 continue
-            if name in printing | {"write"} and (place, name) != ("cli/outcome.py", "print_exc"):
+            if name in printing | {"write"} and (place, name) != ("cli/output.py", "print_exc"):
                 assert name in WRITERS.get(place, ()), f"{place}:{node.lineno} prints by {name}"

@@ -15,7 +15,7 @@ import pytest
 
 import veil
 from veil import GRR, OLH, Guarantee, Ledger
-from veil.cli.rounds import kept_seed
+from veil.cli.input import kept_seed
 from veil.collector.access import make_key
 from veil.device.outbox import Outbox, Parcel
 from veil.errors import LedgerError, StoreError
@@ -244,7 +244,7 @@ def test_files_are_created_in_one_place_only() -> None:
         assert all("open_private(" in line for line in lines), name
     assert found - through <= allowed
     changes = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if "umask(" in path.read_text()}
-    assert changes <= {"collector/serve.py", "cli/collecting.py"}  # narrower, at the start of `serve` and `warm`
+    assert changes <= {"collector/serve.py", "cli/surveys.py"}  # narrower, at the start of `serve` and `warm`
 
 
 # -- what is no file ---------------------------------------------------------------------------------------------------

@@ -1,20 +1,34 @@
-"""How a command ends: its exit code, one clear line for a mistake, one JSON document with --json.
+"""The console of every command: text from outside is escaped, so that no label, file name or answer can steer it.
+
+Progress bars on standard error: for people who wait, silent where nobody watches.
+
+They count people, and never touch standard output.
+
+How a command ends: its exit code, one clear line for a mistake, one JSON document with --json.
 
 Nothing here imports numpy: `veil --help` must stay quick. No message ever shows a private value.
+
+Plain tables for people to read, of what is not a result. No label can format the terminal.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, ParamSpec
+from typing import Annotated, Any, NamedTuple, ParamSpec
 
 import typer
+from rich import box
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 from veil.errors import (
     BudgetError,
@@ -31,27 +45,49 @@ from veil.errors import (
 )
 from veil.tools.messages import escape_lines, escape_text
 
-if TYPE_CHECKING:
-    from veil.cli.screen import Screen
 
-__all__ = [
-    "EXIT_CODES",
-    "SEEDED",
-    "AsJson",
-    "Document",
-    "Mistake",
-    "Verdict",
-    "console",
-    "explained",
-    "flag",
-    "plural",
-    "print_error",
-    "reporting",
-    "shell_command",
-    "warn",
-    "warn_of_seed",
-    "wrote",
-]
+class Screen(Console):
+    """A rich console that escapes whatever could format a terminal, except its own styles."""
+
+    def __init__(self, *, quiet: bool = False, stderr: bool = False) -> None:
+        super().__init__(quiet=quiet, stderr=stderr, markup=False, highlight=False, emoji=False)
+        self.push_render_hook(_EscapeHook())
+
+    def print_line(self, text: str) -> None:
+        """Print `text` as one line, however long: line breaks in it are escaped, too."""
+        self.print(Text(escape_text(text)), soft_wrap=True)
+
+
+class _EscapeHook(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Escaped(renderable) for renderable in renderables]
+
+
+class _Escaped:
+    """A renderable whose text is escaped after its layout; segments that move the cursor stay as they are."""
+
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        segments: Iterable[Segment] = console.render(self._renderable, options)
+        for segment in segments:
+            yield segment if segment.control else Segment(escape_lines(segment.text), segment.style)
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A bar that counts people; without a total, one that only shows that something moves."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Screen(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    # transient: the numbers stand in the command's own output once it is done
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal, transient=True
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda people: bar.advance(task, people)
 
 
 def flag(name: str, text: str) -> Any:
@@ -124,8 +160,6 @@ def reporting(command: Callable[Parameters, Document]) -> Callable[Parameters, N
 
 def console(as_json: bool) -> Screen:
     """Return the console on standard output, which is silent with --json."""
-    from veil.cli.screen import Screen
-
     return Screen(quiet=as_json)
 
 
@@ -223,3 +257,60 @@ def _about_bug(problem: Exception) -> str:
         f"unexpected {type(problem).__name__}{where}: please report it. Its message may hold private values and is"
         f" withheld; {_TRACEBACK}=1 shows it"
     )
+
+
+_MOST_NESTED = 12
+
+
+def show_facts(screen: Screen, facts: Mapping[str, Any]) -> None:
+    """Facts in two columns; where no terminal is wrapping them, one line for each, however long."""
+    if screen.is_terminal:
+        screen.print(facts_table(facts))
+        return
+    width = max(map(len, facts), default=0)
+    for name, line in _lines(facts):
+        screen.print_line(f"{name:{width}} {' '.join(line.split())}".rstrip())
+
+
+def facts_table(facts: Mapping[str, Any]) -> Table:
+    """Two columns: what, and the answer."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, line in _lines(facts):
+        table.add_row(escape_text(name), Text(escape_text(line)))
+    return table
+
+
+def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, fact in facts.items():
+        lines = fact if isinstance(fact, list) and fact and isinstance(fact[0], dict) else [fact]
+        for line in lines:
+            yield name, _plain(line)
+
+
+def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of text, its first column in bold."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, heading in enumerate(headings):
+        table.add_column(Text(escape_text(heading)), no_wrap=not i, style="" if i else "bold")
+    for row in rows:
+        table.add_row(*(Text(escape_text(cell)) for cell in row))
+    return table
+
+
+def _plain(fact: Any) -> str:
+    if fact is None:
+        return "-"
+    if isinstance(fact, dict):  # of what is described inside, its kind: a domain may have thousands of labels
+        inner = {name: value.get("kind", "...") if isinstance(value, dict) else value for name, value in fact.items()}
+        return ", ".join(f"{name} {_nested(value)}" for name, value in inner.items())
+    return ", ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
+
+
+def _nested(value: Any) -> str:
+    """What stands inside a list of facts: the first of many."""
+    if not isinstance(value, list):
+        return str(value)
+    more = [f"and {len(value) - _MOST_NESTED:,} more"] if len(value) > _MOST_NESTED else []
+    return f"({', '.join([*map(_nested, value[:_MOST_NESTED]), *more])})"

@@ -8,8 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from veil.cli.outcome import Document
-from veil.cli.screen import Screen
+from veil.cli.output import Document, Screen
 from veil.errors import InputError
 from veil.plot import need_matplotlib
 from veil.tools.messages import unknown_name

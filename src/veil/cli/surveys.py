@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.database import Folder, New, On, SettingsFile, check_installed, check_owner, command, settings_of
+from veil.cli.operating import Folder, New, On, SettingsFile, check_installed, check_owner, command, settings_of
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -26,7 +26,7 @@ from veil.cli.options import (
     Top,
     given_changes,
 )
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
+from veil.cli.output import AsJson, Document, console, flag, plural, reporting, warn
 from veil.errors import InputError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def create(
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
     """Publish a study as a draft survey. It replaces an earlier study with the same task."""
-    from veil.cli.files import read_published
+    from veil.cli.input import read_published
     from veil.collector.surveys.catalogue import for_devices, task_wanted
     from veil.device.verification import FINEST_PRECISION, duration
     from veil.privacy import weakness
@@ -256,7 +256,7 @@ def answer(
 
     Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
     """
-    from veil.cli.files import Loaded
+    from veil.cli.input import Loaded
     from veil.cli.showing import Wanted, remarked
     from veil.collector.surveys.answers import Query, prepare, without
     from veil.collector.surveys.catalogue import parsed, parsed_study
@@ -293,7 +293,7 @@ def export(
 
     Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
     """
-    from veil.cli.files import check_output
+    from veil.cli.input import check_output
     from veil.collector.surveys.exporting import export_folder, export_parquet
 
     stored = on.catalogue.chosen(task)

@@ -1,30 +1,85 @@
-"""`veil sql`: queries over a table of reports, from the command line, from standard input, or in a shell."""
+"""Folders that are tables, as commands write and read them: made where there is none, added to where there is one.
+
+`veil sql`: queries over a table of reports, from the command line, from standard input, or in a shell.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from veil.cli.engines import Engine, counting
-from veil.cli.options import Level, Picture, TableOut, given_changes
-from veil.cli.outcome import SEEDED, AsJson, Document, console, print_error, reporting, warn
+from veil.cli.input import check_output
+from veil.cli.options import Engine, Level, Picture, TableOut, counting, given_changes
+from veil.cli.output import SEEDED, AsJson, Document, console, plural, print_error, reporting, warn
+from veil.errors import EmptyError, InputError, MismatchError
+from veil.reports.columns import Reports
+from veil.sql import Table
+from veil.sql.folder import STUDY_NAME, Folder, create, open_folder
+from veil.survey import Survey
 from veil.tools.messages import escape_lines
 
 if TYPE_CHECKING:
-    from veil.cli.engines import Place
+    from veil.cli.options import Place
     from veil.cli.showing import Wanted
     from veil.results.base import Result
     from veil.sql.database import Database
     from veil.sql.execution.rows import Rows
-    from veil.sql.folder import Folder
     from veil.sql.table import Reading
 
-__all__ = ["Said", "sql"]
+
+def check_folder(folder: Path, table: Table) -> Folder | None:
+    """The folder that takes a table's reports, if it is there; refused before the work where it cannot take them."""
+    if (folder / STUDY_NAME).exists():
+        found = open_folder(folder)
+        if found.table.survey.task != table.survey.task:
+            raise MismatchError(f"{folder} holds another table: take another folder, or the same table")
+        _ = found.people  # refuses damaged files now
+        return found
+    if folder.is_dir():
+        if any(folder.iterdir()):
+            raise InputError(f"{folder} holds something else: expected a table, an empty folder, or none")
+    else:
+        check_output(folder)
+    return None
+
+
+def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder | None, *, seeded: bool) -> Folder:
+    """Add reports as one file to the folder that `check_folder` found; it is made where there is none."""
+    given = iter(reports)
+    first = next(given)  # whatever is wrong with the first people leaves no folder behind
+    if found is None:
+        found = create(folder, table)
+    found.append(chain([first], given), seeded=seeded)
+    return found
+
+
+def now_holds(found: Folder) -> str:
+    """How many people and files a table has, in words."""
+    return f"the table in {found.path} now has {plural(found.people, 'report')} in {plural(len(found.files), 'file')}"
+
+
+def report_files(survey: Survey, paths: Sequence[Path]) -> list[Path]:
+    """The same paths, with the files of reports in place of each table's folder."""
+    files: list[Path] = []
+    for path in paths:
+        if not (path.is_dir() and (path / STUDY_NAME).exists()):
+            files.append(path)
+            continue
+        found = open_folder(path)
+        if found.table.survey.task != survey.task:
+            raise MismatchError(f"{path} holds another table than the study asks")
+        if not found.files:
+            raise EmptyError(f"nobody has reported to the table in {path} yet")
+        for ignored in found.ignored:
+            warn(f"left out of the answers: {ignored}")
+        files += found.files
+    return files
 
 
 @reporting
@@ -109,7 +164,7 @@ def _through(place: Place) -> Callable[[Folder], Rows] | None:
     """Who goes through the rows of a table: this machine, or Spark."""
     if not place.on_spark:
         return None
-    from veil.cli.progress import progress
+    from veil.cli.output import progress
     from veil.sql.execution.cluster import rows_of
 
     return lambda rows: rows_of(rows.table, place.files(rows.table.survey, rows.files, progress))
