@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Contestant", "NotRunError", "Outcome", "Row", "Setting", "best_times", "local", "once", "several", "sized"]
-
 _LEAST_TURNS = 5
 _MOST_PEOPLE = 1_000_000
 

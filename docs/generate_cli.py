@@ -14,8 +14,6 @@ import typer
 from veil.cli.main import app
 from veil.cli.output import EXIT_CODES
 
-__all__ = ["page"]
-
 _WIDTH = 100
 _HEAD = """\
 # The command line

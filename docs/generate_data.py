@@ -17,8 +17,6 @@ import veil_papers
 from veil.errors import InputError
 from veil_papers import EXPERIMENTS, datasets
 
-__all__ = ["files_of", "loaders", "page", "used_by"]
-
 _HEAD = """\
 # Data
 

@@ -20,8 +20,6 @@ from typer.testing import CliRunner
 
 from veil.cli.main import app
 
-__all__ = ["page"]
-
 PAGE = Path(__file__).parent / "sql.md"
 _FIRST, _LAST = "## Five minutes", "In Python:"
 _WIDTH = "122"

@@ -11,8 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PAGE", "executed", "printed"]
-
 PAGE = Path(__file__).parent.parent / "examples" / "tutorial.ipynb"
 _LIMIT = 600  # seconds, for a cell on a busy machine
 

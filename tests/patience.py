@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["LIMIT", "until"]
-
 LIMIT = 300.0
 """Seconds."""
 

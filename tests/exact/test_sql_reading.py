@@ -17,8 +17,19 @@ from hypothesis import strategies as st
 from veil.domain import Categories, Integers, Interval, Record
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.language.parsing import parse
-from veil.sql.language.query import Expression, Holds, InRuns, KeyValue, Number, Operation, PrivateKey, Query, Total
-from veil.sql.regions import Box, disjoint_boxes, patterns
+from veil.sql.language.query import (
+    Box,
+    Expression,
+    Holds,
+    InRuns,
+    KeyValue,
+    Number,
+    Operation,
+    PrivateKey,
+    Query,
+    Total,
+)
+from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 
 STATES = ("NY", "WA", "CA", "TX", "it's")

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["ATTACKS", "ENOUGH", "WRONG", "Hostile", "Line", "hostile"]
-
 _CONTROL = "/attack/"
 
 ENOUGH = 8.0

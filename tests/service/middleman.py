@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["LOST", "Middleman", "between", "shortened"]
-
 LOST = "lost"
 """Passes a report on, and breaks the connection before the answer arrives."""
 

@@ -8,8 +8,6 @@ from veil import Survey
 from veil.collector.store.base import Group, Store, StoredSurvey
 from veil.collector.surveys.catalogue import Catalogue, draft_of
 
-__all__ = ["SIZE", "group", "opened"]
-
 SIZE = SURVEY.layout.size
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.service.harness import SURVEY, framed
-from tests.service.test_operator import fill, folder, veil
+from tests.service.test_operator import fill, veil
 
 from veil import OLH, Survey, Text
 from veil.collector.edge.decoding import decode_requests
@@ -19,8 +19,6 @@ from veil.collector.settings import Settings
 from veil.collector.store.base import Group
 from veil.collector.surveys.assessment import figures
 from veil.histogram import Questions
-
-__all__ = ["folder"]
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/collector/privacy-officer.md").read_text(encoding="utf-8")
 

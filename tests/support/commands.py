@@ -11,8 +11,6 @@ import typer.main
 import typer.testing
 from typer.testing import Result
 
-__all__ = ["CliRunner", "Result"]
-
 
 class CliRunner(typer.testing.CliRunner):
     """A runner that keeps the command which typer makes of an application: making it takes 30 ms."""

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from veil.engines.gpu import Launched, source
 
-__all__ = ["Compiled", "compiled", "library"]
-
 _SHIM = Path(__file__).with_name("cuda_shim.h")
 _KERNEL = re.compile(r'(?:extern "C" __global__ void|^COUNTING\()\s*(?!name)(\w+)', re.MULTILINE)
 

@@ -98,8 +98,6 @@ from veil.view import (
     SquaredDistance,
 )
 
-__all__ = ["AMOUNT", "BASKET", "BINARY", "BUILT", "DRINKS", "PERSON", "PRIVATE", "REFUSED", "TASKS", "YEAR"]
-
 DRINKS = Categories(["tea", "coffee", "water"])
 AMOUNT = Interval(0, 10, cells=32)
 YEAR = Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1), 12)

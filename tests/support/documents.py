@@ -41,23 +41,6 @@ from veil.tools.json_documents import canonical
 from veil.view import VIEWS, view_from_json
 from veil.wire import decode_batch, decode_report, decode_tally, encode_batch, encode_report, encode_tally
 
-__all__ = [
-    "BYTE_DAMAGES",
-    "FAMILIES",
-    "FILE",
-    "TEXT_DAMAGES",
-    "Family",
-    "apply_edit",
-    "bytes_of",
-    "kinds_in",
-    "nested_parts",
-    "read_back",
-    "read_damaged",
-    "read_lines",
-    "registered",
-    "sha256",
-]
-
 FILE = Path(__file__).parents[1] / "fixtures" / "house" / "documents.jsonl"
 Json = dict[str, Any]
 

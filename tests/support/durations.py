@@ -14,8 +14,6 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-__all__ = ["RECORD", "SLOW_SECONDS", "Durations", "Recorder"]
-
 RECORD = Path(__file__).resolve().parents[1] / "durations.json"
 SLOW_SECONDS = 0.1
 UNIT = "tests/unit/"

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["everyday"]
-
 
 def everyday(cases: Iterable[Any], *often: int) -> list[Any]:
     """All cases; `make test` runs those at these places, and `make acceptance` the others.

@@ -10,8 +10,6 @@ from veil import Bits, Categories, Integers, Interval, Items, Record, Study, Tex
 from veil.domain import Domain
 from veil.sql import Category, Measure, Table
 
-__all__ = ["people_of", "values_of"]
-
 
 def values_of(domain: Domain, people: int, rng: np.random.Generator) -> Any:
     """So many values of a domain, some of them often."""

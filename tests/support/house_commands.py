@@ -10,8 +10,6 @@ import random
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-__all__ = ["FILES", "STEPS", "Step", "write_files"]
-
 Runs = Literal["both", "plain", "json"]
 
 

@@ -17,8 +17,6 @@ from veil.shuffle.peos.protocol import permutation
 from veil.shuffle.plan import Address, Plan
 from veil.shuffle.protocol import OUTCOME, Attempt
 
-__all__ = ["Seen", "secret_of", "small_keys", "small_plan", "walk"]
-
 
 @lru_cache
 def _keys(ring: int) -> tuple[PublicKey, SecretKey]:

@@ -24,8 +24,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COMMANDS", "STRANGE", "Command", "Outcome", "build_corpus", "mutate", "run"]
-
 SECONDS = 60
 PEOPLE = 400
 SCHEMA = """[table]

@@ -18,8 +18,6 @@ from veil.collector.store.block_reading import unpack_buckets
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.sql import Connection
 
-__all__ = ["migrate", "register"]
-
 _DAYS = """
 CREATE TABLE days (
   survey {int} NOT NULL, bucket {int} NOT NULL, reports {int} NOT NULL, PRIMARY KEY (survey, bucket))

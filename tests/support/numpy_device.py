@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from veil.kernels.parallel import Hashed, Ints, Pieces, Words
 
-__all__ = ["NumpyDevice", "hashes", "paired"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 
 

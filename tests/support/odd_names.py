@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["BAIT", "ODD_NAMES"]
-
 BAIT = ("shop", "ship", "s", "a", "b")
 """Names that patterns among ODD_NAMES match."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import psycopg
 
-__all__ = ["OldPostgres", "OldSqlite"]
-
 _TABLE = """
 CREATE TABLE reports (
   survey BIGINT NOT NULL, sequence BIGINT NOT NULL, report_id {bytes} NOT NULL, payload {bytes} NOT NULL,

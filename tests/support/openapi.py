@@ -7,8 +7,6 @@ from typing import Any
 
 from veil.collector.http.openapi import document
 
-__all__ = ["STRUCTURE", "TEXTS", "openapi_parts"]
-
 _HOUSE = Path(__file__).parents[1] / "fixtures" / "house"
 STRUCTURE = _HOUSE / "openapi.json"
 TEXTS = _HOUSE / "openapi_texts.json"

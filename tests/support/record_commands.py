@@ -31,8 +31,6 @@ from tests.support.house_commands import STEPS, Step, write_files
 from veil import __version__
 from veil.cli.main import app
 
-__all__ = ["EXACT", "HELP", "OPTIONS", "TEXTS", "command_help", "command_options", "differences", "run_steps"]
-
 _HOUSE = Path(__file__).resolve().parents[1] / "fixtures" / "house"
 EXACT, TEXTS = _HOUSE / "commands.jsonl", _HOUSE / "commands_texts.json"
 OPTIONS, HELP = _HOUSE / "commands_options.json", _HOUSE / "commands_help.json"

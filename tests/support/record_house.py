@@ -32,8 +32,6 @@ from tests.support.openapi import STRUCTURE, TEXTS, openapi_parts
 
 from veil.errors import VeilError
 
-__all__ = ["document_lines", "example_line", "kinds_of", "main"]
-
 Json = dict[str, Any]
 _MAX_DEPTH = {"study": 3, "task": 5, "result": 2}
 """How deep documents are damaged; their parts are damaged as documents of their own families."""

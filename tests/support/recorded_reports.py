@@ -18,8 +18,6 @@ from veil.reports.columns import Reports
 from veil.wire import encode_batch, encode_tally
 from veil.wire.arrow import arrow_schema
 
-__all__ = ["DIGESTS", "REPORT_FILES", "digests_of", "reports_of", "write_report_files"]
-
 _HOUSE = Path(__file__).parents[1] / "fixtures" / "house"
 DIGESTS = _HOUSE / "reports.json"
 REPORT_FILES = {"arrow": _HOUSE / "reports.arrow", "parquet": _HOUSE / "reports.parquet"}

@@ -54,8 +54,6 @@ from veil.sql import Answer, Explanation, KeyColumn, Measured, Table
 from veil.sql.execution.explaining import Step
 from veil.view import SquaredDistance
 
-__all__ = ["results", "studies"]
-
 PEOPLE = [{"sex": "f", "age": 3, "region": 1}, {"sex": "m", "age": 7, "region": 2}] * 1_000
 SHOPPERS = [{"age": 20 + i % 30, "state": ("NY", "WA", "CA", "NY")[i % 4]} for i in range(2_000)]
 NUMBERS = np.random.default_rng(1).beta(2, 5, 3_000) * 10

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from tests.patience import LIMIT
 
-__all__ = ["DATA", "NOT_RUN", "RUN", "Block", "blocks", "code_in_disguise", "follow", "main", "pasted"]
-
 NOT_RUN = "not run by the tests"
 RUN = ("python", "sh")
 DATA = ("text", "json", "toml", "ini", "nginx", "sql")

@@ -14,8 +14,6 @@ from typing import Self
 import psutil
 from tests.patience import until
 
-__all__ = ["Cluster", "executors_of"]
-
 ROOT = Path(__file__).parents[2]
 
 

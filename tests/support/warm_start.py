@@ -26,8 +26,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-__all__ = ["COMMAND", "Started", "program", "run", "start", "warm_start"]
-
 LIBRARIES = ("numpy", "numba", "scipy.special", "pyarrow.parquet", "matplotlib.pyplot", "typer", "rich.table")
 # of veil itself, for processes of one's own: commands, the collector and parties of a shuffle
 VEIL = (

@@ -24,8 +24,6 @@ from veil.shuffle.settings import Settings
 from veil.shuffle.submissions import Submission, leave
 from veil.shuffle.transport.certificates import make_authority
 
-__all__ = ["World"]
-
 Elements = NDArray[np.uint64]
 
 

@@ -15,7 +15,8 @@ from veil import Categories, Integers, Interval, Piecewise, StochasticRounding, 
 from veil.entropy import SeededForExperiments, Words
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.mechanisms import MeanMechanism, mechanism_from_json
-from veil.numeric.means import HybridMean, MeanAndVariance, TwoPhaseVariance
+from veil.numeric.means import HybridMean, TwoPhaseVariance
+from veil.results.mean import MeanAndVariance
 from veil.view import SquaredDistance
 
 BOTH = (StochasticRounding, Piecewise)

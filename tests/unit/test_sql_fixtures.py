@@ -16,8 +16,8 @@ from veil.domain import Categories, Integers, Interval, Record
 from veil.errors import SqlError
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.language.parsing import parse
-from veil.sql.language.query import Compare, Expression, KeyValue, Number, PrivateKey, Query, Total
-from veil.sql.regions import Box, disjoint_boxes, patterns
+from veil.sql.language.query import Box, Compare, Expression, KeyValue, Number, PrivateKey, Query, Total
+from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 
 FOLDER = Path(__file__).parents[1] / "sql"

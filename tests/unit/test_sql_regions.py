@@ -8,17 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.errors import InputError
-from veil.sql.language.query import FALSE, TRUE, Both, Condition, Either, Holds, InRuns, Runs
-from veil.sql.regions import (
-    LARGEST,
-    Box,
-    complement,
-    disjoint_boxes,
-    either,
-    intersect,
-    patterns,
-    union,
-)
+from veil.sql.language.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
+from veil.sql.regions import LARGEST, complement, disjoint_boxes, either, intersect, patterns, union
 from veil.tree import Run, Tree
 
 SIZES = (7, 4, 5)

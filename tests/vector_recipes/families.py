@@ -8,8 +8,6 @@ from veil.mechanisms import Mechanism
 from .surveys import vectors
 from .words import LAST, Json, threshold
 
-__all__ = ["blh_surveys", "linear_surveys", "projection_surveys", "sue_surveys", "the_surveys"]
-
 
 def sue_surveys() -> list[Json]:
     return [_streamed(SUE(epsilon, size)) for epsilon, size in ((0.1, 5), (1.0, 64), (4.0, 130))]

@@ -12,8 +12,6 @@ from veil.view import Project
 
 from .words import LAST, Json, limit, pack, stream
 
-__all__ = ["lasting", "replayed"]
-
 Step = tuple[str, Any, str, Sequence[int]]
 """A name, a value, an occasion, and the first words of the entropy; the rest comes from the stream of that name."""
 

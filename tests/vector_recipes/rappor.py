@@ -7,8 +7,6 @@ from veil import Rappor, Survey, Text
 from .surveys import vectors
 from .words import LAST, Json, limit
 
-__all__ = ["every_survey"]
-
 
 def every_survey() -> list[Json]:
     return [plain(), odd_width(), with_instant(), text()]

@@ -40,8 +40,6 @@ from veil.accounting.bounds import check_users
 from veil.errors import ParameterError
 from veil.tools.numbers import is_int, is_number
 
-__all__ = ["Bracket", "Fakes", "delta_of"]
-
 Floats = NDArray[np.float64]
 Groups = tuple[tuple[int, Fraction], ...]
 """How many reports there are of each kind, and how probably one of them is from the blanket."""

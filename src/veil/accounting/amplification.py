@@ -21,7 +21,6 @@ from veil.tools.numbers import critical
 if TYPE_CHECKING:
     from veil.mechanisms import Mechanism
 
-__all__ = ["Amplified", "Method", "amplify", "certified", "largest_local", "promised", "unshuffled"]
 
 Method = Literal["blanket", "clones", "thesis", "small-epsilon", "binary"]
 _EXACT = 1e-4

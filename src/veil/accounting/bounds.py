@@ -12,19 +12,6 @@ from veil.errors import ParameterError
 from veil.privacy import check_epsilon
 from veil.tools.numbers import is_int, is_number
 
-__all__ = [
-    "binary",
-    "binomial",
-    "check_delta",
-    "check_users",
-    "clones",
-    "hashing",
-    "responses",
-    "small_epsilon",
-    "unary",
-]
-
-
 _MOST_USERS, _LEAST_DELTA = 10**10, 1e-200
 
 

@@ -15,8 +15,6 @@ from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, OUE, SUE, FrequencyOracle, HadamardResponse, SubsetSelection
 from veil.privacy import check_epsilon
 
-__all__ = ["Bound", "ShuffleDesign", "design", "designs"]
-
 Bound = Literal["blanket", "thesis"]
 _MOST_SUBSETS = 1 << 16
 """A subset is sent as one bit per value: beyond this many values it is not thought of."""

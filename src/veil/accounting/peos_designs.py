@@ -30,8 +30,6 @@ from veil.mechanisms import GRR, OLH, FrequencyOracle
 from veil.privacy import Guarantee, check_epsilon
 from veil.tools.numbers import is_int
 
-__all__ = ["PeosDesign", "design_peos", "designs_peos"]
-
 _MOST_BUCKETS = 1 << 16
 _FAKES_PER_USER = 10
 _EXACT = 1e-4

@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 
 from veil.device import Client, Ledger, verified
 
-__all__ = ["call", "report_all"]
-
 _TOGETHER = 10
 _FRAMED = "application/vnd.veil.reports"
 

@@ -31,8 +31,6 @@ from veil.cli.surveys import serve, survey_app, warm
 from veil.tools.messages import escape_text
 from veil_papers import EXPERIMENTS
 
-__all__ = ["app", "run"]
-
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
 
 

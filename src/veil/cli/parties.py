@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from veil.shuffle.settings import Settings
 
-__all__ = ["costs_table", "keys", "secret", "server", "shuffler", "spot_checks", "status", "submit"]
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The party's file of settings (TOML).")]
 _FULL_BITS = 3072

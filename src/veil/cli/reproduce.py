@@ -16,8 +16,6 @@ from veil_papers import EXPERIMENTS
 from veil_papers.common.exhibits import Claim, Exhibit, Grid, Panel, Reproduction, Setting, Watch
 from veil_papers.common.writing import cells, commit, default_folder, write
 
-__all__ = ["list_experiments", "reproduce_experiment"]
-
 
 def list_experiments(screen: Screen) -> Document:
     """Show what there is to reproduce, in a table."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from veil.cli.output import Screen
     from veil.comparison import Held
 
-__all__ = ["Wanted", "remarked"]
 
 _RESULT = ".result.json"
 _PICTURES = (".svg", ".png", ".pdf")

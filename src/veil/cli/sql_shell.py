@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from veil.sql.database import Database
     from veil.sql.table import Table
 
-__all__ = ["Shell", "completer", "is_whole", "schema_rows"]
 
 _HELP = """\
 A query ends with a semicolon and may take several lines. EXPLAIN SELECT ...; shows its plan and predicted error.

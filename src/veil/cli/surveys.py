@@ -32,7 +32,6 @@ from veil.errors import InputError
 if TYPE_CHECKING:
     from veil.collector.store.base import StoredSurvey
 
-__all__ = ["serve", "survey_app", "warm"]
 
 TaskId = Annotated[
     str,

@@ -24,8 +24,6 @@ from veil.study import Study
 from veil.survey import People, Survey
 from veil.tools.filesystem import atomic_replacement
 
-__all__ = ["Moved", "Randomized", "ValueInput", "load_people"]
-
 
 @dataclass(frozen=True)
 class ValueInput:

@@ -23,8 +23,6 @@ from veil.errors import (
     WireError,
 )
 
-__all__ = ["as_service_error", "error_response", "noted"]
-
 _STORE_RETRY_SECONDS = 5
 _log = Seldom()
 _CODES: tuple[tuple[type[VeilError], str], ...] = (

@@ -22,8 +22,6 @@ from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
 from veil.tools.limits import require_files
 
-__all__ = ["keep_kernels", "serve"]
-
 _LOOK_SECONDS = 1.0
 _WHY = {
     errno.EADDRNOTAVAIL: "this address is not one of this machine",

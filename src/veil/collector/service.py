@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from veil.collector.store.blocks import BlockStore, Old
 
-__all__ = ["Service", "open_store"]
 
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 from veil.errors import InputError
 from veil.tools.messages import unknown_name
 
-__all__ = ["Settings", "load_settings"]
-
 FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"

@@ -28,8 +28,6 @@ from veil.reports.layout import Columns
 from veil.survey import Question, Survey
 from veil.wire.frames import ID_BYTES, encode_report
 
-__all__ = ["Lasting", "read_kept", "written"]
-
 
 def written(data: bytes) -> str:
     """Bytes as a note in the ledger."""

@@ -27,8 +27,6 @@ from veil.errors import AnsweredError, BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, fraction_text, ln_above, read_fraction
 from veil.tools.processes import ProcessLock, process_mark
 
-__all__ = ["ANSWERED", "Charge", "Ledger"]
-
 _WAVE = "wave:"  # begins the name of a note about waves; a task id has 64 hex digits
 _PRICE = "price:"  # begins the name of a note of what the first answer to a series of surveys cost
 ANSWERED = "answered:"  # begins the name of a note of which round of a study was answered: its number, task and mark

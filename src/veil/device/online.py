@@ -34,8 +34,6 @@ from veil.errors import AnsweredError, CollectorError, MismatchError, ParameterE
 from veil.survey import Survey
 from veil.tools.json_documents import Json
 
-__all__ = ["Clock", "OnlineClient", "Receipt", "open_client"]
-
 FRAMED = "application/vnd.veil.reports"
 _TASK = re.compile(r"[0-9a-f]{64}")
 _FRESH = 300.0  # seconds for which a survey need not be looked at again

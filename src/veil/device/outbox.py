@@ -26,7 +26,6 @@ try:
 except ImportError:  # not on Windows: one process per outbox there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Outbox", "Parcel", "Refusal"]
 
 _KIND, _VERSION = "veil-outbox", 1
 T = TypeVar("T")

@@ -17,26 +17,6 @@ from veil.survey import Survey
 from veil.tools.json_documents import Json, canonical, parse_json
 from veil.tools.numbers import is_int
 
-__all__ = [
-    "ABOUT_KIND",
-    "ABOUT_PURPOSE",
-    "FINEST_PRECISION",
-    "KIND",
-    "NAME",
-    "PURPOSE",
-    "VERSION",
-    "check_valid",
-    "duration",
-    "opening",
-    "published_task",
-    "read_about",
-    "read_published",
-    "read_signed",
-    "read_time",
-    "verified",
-    "written_time",
-]
-
 PURPOSE = b"veil-published-survey-v1\x00"
 """What is signed begins with this, so that no other signature of the key can pass for one of a survey."""
 

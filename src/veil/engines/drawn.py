@@ -29,8 +29,6 @@ from veil.study.collection import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.survey import AllOf, Ask, EachOf, OneOf, Survey, SurveyTally
 
-__all__ = ["Drawn", "split_people", "top_of_absent"]
-
 Generator = np.random.Generator
 Seed = int | Sequence[int] | Generator
 

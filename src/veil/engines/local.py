@@ -39,8 +39,6 @@ from veil.study.collection import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally, check_waves
 
-__all__ = ["InFiles", "InMemory", "Streamed"]
-
 _FEW_QUESTIONS = 256
 
 

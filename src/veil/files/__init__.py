@@ -1,8 +1,8 @@
 """Files of values and of reports: CSV, JSON lines, Parquet and Arrow in, Arrow out, always in chunks."""
 
 from veil.files.attributes import read_attributes
+from veil.files.groups import EXPORTED_TIME
 from veil.files.reports import (
-    EXPORTED_TIME,
     ReportWriter,
     count_fakes,
     count_rows,

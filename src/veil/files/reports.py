@@ -12,7 +12,6 @@ from veil.errors import InputError, WireError
 from veil.files.groups import (
     ARROW,
     BESIDE,
-    EXPORTED_TIME,
     PARQUET,
     PathLike,
     ReportsFile,
@@ -27,19 +26,6 @@ from veil.survey import Survey
 from veil.tools.filesystem import atomic_replacement
 from veil.wire.arrow import arrow_schema, fakes_of, seeded_of, to_arrow, wave_of
 from veil.wire.frames import VERSION, task_of
-
-__all__ = [
-    "EXPORTED_TIME",
-    "ReportWriter",
-    "count_fakes",
-    "count_rows",
-    "describe_reports",
-    "is_seeded",
-    "read_reports",
-    "repeating",
-    "which_wave",
-    "write_parquet",
-]
 
 _GROUP_ROWS = 1 << 17
 

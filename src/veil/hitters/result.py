@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["HeavyHitters", "SearchRound"]
-
 
 @dataclass(frozen=True)
 class SearchRound:

@@ -15,13 +15,11 @@ from veil.accounting.rivals import solh_buckets
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.rivals.prefixes import tree_hist
-from veil.hitters.search import Oracle, PrefixSearch, Test
+from veil.hitters.search import PrefixSearch
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
 from veil.shuffle import Bound, largest_local
 from veil.survey import AllOf, Survey
-
-__all__ = ["EveryPrefix", "Oracle", "Test", "shuffled_tree_hist"]  # the types of what is inherited are looked up here
 
 
 @dataclass(frozen=True)

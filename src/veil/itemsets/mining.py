@@ -30,8 +30,6 @@ from veil.tools.json_documents import Json, take
 from veil.tools.numbers import is_int
 from veil.view import CountContained, ItemSets, SetSize, View
 
-__all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Mining", "Phase"]
-
 Asking = Generator[Round, Collected, Any]
 Length = int | Literal["percentile", "candidates"]
 

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from veil.results.estimate import Estimate
 from veil.tools.numbers import critical, two_sided
 
-__all__ = ["divided", "shown_interval", "update_interval"]
-
 Floats = NDArray[np.float64]
 Between = tuple[float, float, float, float]
 """A number that is not known: its lower end, between what its middle lies, and its upper end."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["FrequentItems", "FrequentItemset", "FrequentItemsets", "Step"]
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,6 @@ from typing import Any, Protocol
 from veil.errors import ParameterError
 from veil.tools.json_documents import Json
 
-__all__ = ["Counted", "Rule", "find_rules"]
-
 
 class Counted(Protocol):
     """A set of items with its frequency and an interval."""

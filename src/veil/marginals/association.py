@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from veil.marginals.scatter import MOST_COVARIANCES, Scatter
 from veil.tools.numbers import alpha_of, two_sided
 
-__all__ = ["Correlation", "correlation_between", "correlation_of", "known_correlation"]
-
 Floats = NDArray[np.float64]
 Measure = Literal["pearson", "cramer"]
 

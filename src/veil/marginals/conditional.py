@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Conditional", "Correlations"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Conditional(Cells):

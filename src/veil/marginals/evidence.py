@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from veil.marginals.tables import Places, Views
 
-__all__ = ["Evidence", "gather", "pool"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

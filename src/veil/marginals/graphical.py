@@ -32,7 +32,6 @@ from veil.tools.limits import check
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["MOST_FITTED", "GraphicalModel", "Objective", "fit_graphical", "fit_model"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

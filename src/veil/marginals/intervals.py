@@ -21,8 +21,6 @@ from veil.marginals.tables import Places
 from veil.results.laws import score_interval
 from veil.tools.numbers import alpha_of, two_sided
 
-__all__ = ["MEASURED", "PARTS", "Bounds", "cell_bounds", "conditional_bounds", "conditional_intervals"]
-
 Floats = NDArray[np.float64]
 
 MEASURED = "reports about these attributes together"

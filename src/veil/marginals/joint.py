@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _MODEL_MEGABYTES, _CELL_BYTES, _CELL_SECONDS = 150, 200, 1e-5  # of a marginal, at most
 
-__all__ = ["Joint", "check_cells", "listed_names", "places_of"]
 
 Floats = NDArray[np.float64]
 

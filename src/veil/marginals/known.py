@@ -17,8 +17,6 @@ from veil.marginals.marginal import Cells, Marginal
 from veil.marginals.tables import Places
 from veil.tools.json_documents import Json
 
-__all__ = ["MOST_MARGINALS", "KnownJoint"]
-
 MOST_MARGINALS = 50
 """Over how many marginals an error is averaged, as in the thesis."""
 

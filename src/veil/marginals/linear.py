@@ -21,8 +21,6 @@ from veil.marginals.scatter import MOST_COVARIANCES
 from veil.marginals.tables import Places
 from veil.tools.numbers import two_sided
 
-__all__ = ["LinearJoint"]
-
 Floats = NDArray[np.float64]
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Cells", "Marginal", "too_few"]
 
 Floats = NDArray[np.float64]
 

@@ -30,7 +30,6 @@ from veil.marginals.tables import MOST_CELLS
 if TYPE_CHECKING:
     from veil.kernels.ipf import SumIndex
 
-__all__ = ["Reconstruction", "Reconstructions", "maximal", "reconstruct", "reconstruct_many"]
 
 Floats = NDArray[np.float64]
 Places = tuple[int, ...]

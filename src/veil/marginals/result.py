@@ -24,7 +24,6 @@ from veil.results.units import Unit
 if TYPE_CHECKING:
     from veil.marginals.graphical import GraphicalModel
 
-__all__ = ["Inference", "Marginals"]
 
 Floats = NDArray[np.float64]
 Inference = Literal["consistent", "graphical", "unbiased", "separate"]

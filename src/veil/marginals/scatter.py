@@ -26,8 +26,6 @@ from veil.errors import InputError
 from veil.marginals.tables import Places, Views, contrasts, inverse_contrasts, marginal_of
 from veil.results.laws import AdditiveNoise, Noise, SupportNoise
 
-__all__ = ["MOST_COVARIANCES", "Places", "Scatter"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Parabola = tuple[Floats, Floats, Floats]

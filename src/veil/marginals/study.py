@@ -24,8 +24,6 @@ from veil.study import Collected, OneRound
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey
 from veil.tools.numbers import is_int, is_number
 
-__all__ = ["CALM", "JointStudy", "MarginalStudy", "ViewStudy"]
-
 Names = tuple[str, ...]
 
 

@@ -24,8 +24,6 @@ from veil.domain.text_values import is_time
 from veil.marginals.maxent import maximal
 from veil.marginals.tables import marginal_of
 
-__all__ = ["held_values", "synthesize"]
-
 Floats = NDArray[np.float64]
 Places = tuple[int, ...]
 

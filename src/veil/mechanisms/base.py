@@ -25,8 +25,6 @@ from veil.reports.tally import Tally, check_weights, weight_sums
 from veil.tools.json_documents import Json, digest, number, take
 from veil.view import View
 
-__all__ = ["Mechanism"]
-
 _MOST_ENUMERATED = 64
 Drawing = Callable[[slice, Source], dict[str, NDArray[Any]]]
 """Columns for some rows, from their source."""

@@ -11,8 +11,6 @@ from veil.mechanisms.oracles.local_hashing import OLH
 from veil.mechanisms.oracles.subset import SubsetSelection
 from veil.mechanisms.oracles.unary import OUE
 
-__all__ = ["better", "direct_or_hashed", "least_variance"]
-
 _MOST_BITS = 4096
 _MOST_DIRECT = 1 << 32  # values that GRR takes
 

@@ -14,14 +14,14 @@ from veil.mechanisms.numbers.reconstruction import Stopping, Wave, reconstruct
 from veil.numeric.bands import assumed_bands, free_bands, wave_bands
 from veil.numeric.distributions import Binning, WaveDistribution, without_bands
 from veil.numeric.hierarchy import HaarHierarchy, Hierarchy
-from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
+from veil.numeric.means import HybridMean, MeanOf, TwoPhaseVariance
 from veil.numeric.roughness import Roughness, roughness
 from veil.results.bands.base import Bands
 from veil.results.bands.free import FreeBands
 from veil.results.bands.levels import LevelBands
 from veil.results.bands.smooth import SmoothBands
 from veil.results.distribution import Distribution, Fit
-from veil.results.mean import Mean
+from veil.results.mean import Mean, MeanAndVariance
 
 __all__ = [
     "Bands",

@@ -16,8 +16,6 @@ from veil.study import Collected, OneRound, Round, Rounds, Study
 from veil.survey import OneOf, Question, Survey
 from veil.view import Identity, SquaredDistance, View
 
-__all__ = ["HybridMean", "MeanAndVariance", "TwoPhaseVariance"]
-
 _SHARES = 1 << 16
 
 

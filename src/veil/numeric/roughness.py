@@ -22,8 +22,6 @@ from veil.mechanisms.numbers.reconstruction import Model, Stopping, Wave, run
 from veil.results.bands.free import below
 from veil.tools.numbers import is_int
 
-__all__ = ["ROUGH", "Roughness", "roughness", "round_steps"]
-
 Floats = NDArray[np.float64]
 
 ROUGH = 0.05

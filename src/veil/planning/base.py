@@ -23,7 +23,6 @@ from veil.tools.numbers import is_int
 if TYPE_CHECKING:
     from veil.files.groups import PathLike
 
-__all__ = ["Central", "Choice", "Goal", "Option", "Quantity", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
 Unit = Literal["share", "count", "length", "duration", "effort", "square", "eps", "text"]
 

@@ -12,8 +12,6 @@ from veil.domain.text_values import parse_time
 from veil.errors import InputError, ParameterError
 from veil.files.attributes import is_whole
 
-__all__ = ["attribute", "between", "items_of", "labelled"]
-
 
 def labelled(text: str, *, missing: Literal["refuse", "category"] = "refuse") -> Categories:
     """One of the labels in a text with commas; with `missing="category"`, or none of them.

@@ -19,8 +19,6 @@ from veil.study import Study
 from veil.survey import EachOf
 from veil.tools.json_documents import Json
 
-__all__ = ["MarginalsGoal"]
-
 _FINE = 24  # values of an attribute, above which fewer are recommended
 _MOST_CELLS = 12  # of an attribute, where cells are recommended
 

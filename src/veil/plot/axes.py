@@ -20,27 +20,6 @@ if TYPE_CHECKING:
 
     from veil.results.base import Result
 
-__all__ = [
-    "COLOURS",
-    "DOT",
-    "INK",
-    "TRUTH",
-    "Floats",
-    "Overlay",
-    "as_nameless",
-    "as_result",
-    "finish",
-    "legend_below",
-    "need_matplotlib",
-    "new_axes",
-    "one_legend",
-    "percent",
-    "pyplot",
-    "save",
-    "short_labels",
-    "thousands",
-    "title_of",
-]
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from veil.results.base import Result
 
-__all__ = ["plot_cells", "plot_square"]
-
 
 def plot_cells(
     found: Result, among: str, *, note: str | None = None, ax: Axes | None = None, hide: bool = False

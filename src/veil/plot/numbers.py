@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from veil.results.distribution import Distribution
     from veil.results.mean import Mean
 
-__all__ = ["plot_distribution", "plot_lines", "plot_mean"]
 
 _PIECES = 50  # about so many pieces of the axis make the unit of heights
 _DURATIONS = tuple(

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from veil.results.base import Result
 
-__all__ = ["plot_change", "plot_measured", "plot_panels", "plot_rows"]
 
 _BESIDE = (0.0, 0.22, -0.22, 0.36, -0.36)
 """How far below its value's line each result on the same axes stands."""

@@ -17,8 +17,6 @@ from veil.post.priors import FAMILIES, Cells, Family, Learned, Prior, cells, lea
 from veil.post.processed import Calibrated, Processed
 from veil.results.estimate import Estimate
 
-__all__ = ["automatic", "calibrate", "posterior", "power", "power_ns"]
-
 Floats = NDArray[np.float64]
 
 _FITS = ("moments", "likelihood")

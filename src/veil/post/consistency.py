@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cut_below", "keep", "norm", "norm_cut", "norm_mul", "norm_sub", "positive", "spread_rest"]
-
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1 + 1e-12  # sums of frequencies that add up to one may come out a little above it

@@ -21,8 +21,6 @@ from veil.results.estimate import Estimate
 from veil.results.laws import Noise, SupportNoise
 from veil.tools.numbers import is_int
 
-__all__ = ["em", "mle", "mle_apx"]
-
 Floats = NDArray[np.float64]
 
 _MOST_BITS = 12.0

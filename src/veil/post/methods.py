@@ -17,8 +17,6 @@ from veil.post.processed import Normed, PositiveAnswers, Processed
 from veil.results.estimate import Estimate
 from veil.tools.numbers import critical, is_int
 
-__all__ = ["HistogramMethod", "Method", "ModelMethod", "QueryMethod"]
-
 Floats = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from veil.errors import MismatchError
 from veil.reports.layout import Columns, Layout, Rows
 
-__all__ = ["Reports"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reports:

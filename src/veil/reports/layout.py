@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from veil.errors import WireError
 
-__all__ = ["Columns", "Field", "Layout", "Rows", "byte_width"]
-
 Array = NDArray[Any]
 Columns = Mapping[str, Array]
 Rows = slice | NDArray[Any]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from veil.errors import EmptyError, InputError, MismatchError
 from veil.tools.numbers import is_int
 
-__all__ = ["Tally", "check_fakes", "check_weights", "merge"]
-
 _MOST = 2**63 - 1
 _MOST_WEIGHT = 2**31 - 1
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_PANELS", "Answers"]
 
 MOST_PANELS = 12
 """How many questions one picture shows."""

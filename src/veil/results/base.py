@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from veil.privacy import Guarantee
 
-__all__ = ["Result", "Told", "Truth"]
 
 Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
 """True shares: by value (of a marginal, by a tuple of values), or one for each row of a result's table in its order."""

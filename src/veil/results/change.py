@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Change", "FrequencyChange", "MeanChange", "check_same"]
 
 Floats = NDArray[np.float64]
 

@@ -21,8 +21,6 @@ from veil.results.bands.base import BANDS, Bands
 from veil.results.laws import NOISES, Noise
 from veil.tools.json_documents import Json
 
-__all__ = ["SOMETIMES", "read_fields", "write_fields"]
-
 Made = TypeVar("Made")
 
 SOMETIMES = types.MappingProxyType({"sometimes": True})

@@ -15,16 +15,6 @@ from veil.results.estimate import Estimate
 from veil.results.laws import SupportNoise
 from veil.tools.numbers import two_sided
 
-__all__ = [
-    "Reach",
-    "adjusted_p_values",
-    "frequency_p_values",
-    "frequency_reach",
-    "normal_p_value",
-    "reach_of",
-    "square_and_add",
-]
-
 Floats = NDArray[np.float64]
 
 _HALVINGS = 60

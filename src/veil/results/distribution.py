@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["QUANTILES", "Distribution", "Fit"]
 
 Floats = NDArray[np.float64]
 

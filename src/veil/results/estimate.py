@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Estimate", "Row", "Total"]
 
 Floats = NDArray[np.float64]
 

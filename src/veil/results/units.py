@@ -21,18 +21,6 @@ from veil.tools.messages import escape_text
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = [
-    "Column",
-    "Unit",
-    "key_columns",
-    "key_texts",
-    "length_unit",
-    "make_table",
-    "named_keys",
-    "number_unit",
-    "number_written",
-    "value_unit",
-]
 
 UnitName = Literal[
     "share",

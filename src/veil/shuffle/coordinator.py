@@ -22,8 +22,6 @@ from veil.shuffle.transport.channel import Channel, as_pieces
 from veil.shuffle.transport.connections import dial_all
 from veil.tools.numbers import is_int
 
-__all__ = ["Coordinator", "Costs", "Shuffled", "Status"]
-
 _GRACE = 1.0
 """Seconds in which other parties may still say what they saw, after the first of them failed."""
 

@@ -11,8 +11,6 @@ from veil.errors import ParameterError, WireError
 from veil.tools.json_documents import Json, canonical, digest, load_json
 from veil.tools.numbers import is_int
 
-__all__ = ["DEVICE", "SERVER", "Address", "Plan", "is_party_name"]
-
 SERVER = "server"
 DEVICE = "device"
 """The name in a device's certificate: it may leave shares, and nothing else."""

@@ -27,8 +27,6 @@ from veil.shuffle.protocol import protocol_of
 from veil.shuffle.settings import Settings
 from veil.shuffle.submissions import Submission, leave, most_together
 
-__all__ = ["Rehearsal", "free_addresses", "rehearse", "running"]
-
 _START = 60.0
 """Seconds in which a shuffler has to listen."""
 _TOGETHER = 1000

@@ -13,8 +13,6 @@ from veil.shuffle.transport.certificates import Identity
 from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int, is_number
 
-__all__ = ["Settings"]
-
 _TEXTS = ("party", "plan", "certificate", "key", "authority", "data")
 _MORE = ("secret", "silence", "patience", "limit", "connections")
 

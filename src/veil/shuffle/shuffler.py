@@ -18,8 +18,6 @@ from veil.shuffle.submissions import LISTING, ROW_BYTES, Kept, Seal, pack, unpac
 from veil.shuffle.transport.channel import Channel, as_pieces
 from veil.shuffle.transport.connections import Listener, SparseLog, dial
 
-__all__ = ["ShufflerProcess"]
-
 _ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _TELLING = 0.5
 """Seconds for telling the others who failed: less than the server waits for what they say."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["count_people", "randomize", "walk"]
 
 _COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
 # Protocols and committers that let one attempt of each task count: Hadoop's own, and those made for object stores.

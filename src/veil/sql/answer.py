@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from veil.sql.change import AnswerChange
 
-__all__ = ["Answer", "KeyColumn", "KeyType", "Measured", "key_unit", "measured_unit"]
 
 Floats = NDArray[np.float64]
 KeyType = Literal["text", "integer", "number", "flag", "date", "time"]

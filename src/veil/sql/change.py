@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["AnswerChange"]
 
 Floats = NDArray[np.float64]
 

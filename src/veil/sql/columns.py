@@ -24,8 +24,6 @@ from veil.errors import DomainError, ParameterError
 from veil.survey import Public
 from veil.tools.json_documents import Json, take
 
-__all__ = ["Category", "Measure", "Moment", "PublicColumn", "identifier", "literal"]
-
 Integers64 = NDArray[np.int64]
 
 _MOST = 10**18  # DECIMAL(18, s) holds integers below it

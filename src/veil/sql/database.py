@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from veil.sql.folder import Folder
     from veil.sql.table import Reading, Table
 
-__all__ = ["Database", "open"]
 
 _USUAL_PEOPLE = 1_000_000
 """So many are taken to report, where nobody has yet and no number is given."""

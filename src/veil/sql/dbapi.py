@@ -26,36 +26,6 @@ if TYPE_CHECKING:
 
     from veil.results.base import Result
 
-__all__ = [
-    "BINARY",
-    "DATETIME",
-    "NUMBER",
-    "ROWID",
-    "STRING",
-    "Binary",
-    "Connection",
-    "Cursor",
-    "DataError",
-    "DatabaseError",
-    "Date",
-    "DateFromTicks",
-    "Error",
-    "IntegrityError",
-    "InterfaceError",
-    "InternalError",
-    "NotSupportedError",
-    "OperationalError",
-    "ProgrammingError",
-    "Time",
-    "TimeFromTicks",
-    "Timestamp",
-    "TimestampFromTicks",
-    "Warning",
-    "apilevel",
-    "connect",
-    "paramstyle",
-    "threadsafety",
-]
 
 apilevel = "2.0"
 threadsafety = 1

@@ -22,8 +22,6 @@ from veil.sql.language.query import Bucket, Runs
 from veil.sql.regions import complement, union
 from veil.tools.messages import unknown_name
 
-__all__ = ["NEGATED", "Comparison", "Dimension", "Width", "kind_of"]
-
 Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
 NEGATED: dict[Comparison, Comparison] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 

@@ -32,8 +32,6 @@ from veil.survey import check_waves
 from veil.tools.filesystem import commit_file, temporary_beside, write_atomically
 from veil.tools.json_documents import parse_json
 
-__all__ = ["STUDY_NAME", "Folder", "Unanswered", "create", "is_table", "open_folder", "open_study"]
-
 STUDY_NAME = "study.json"
 
 _DIGEST = 16

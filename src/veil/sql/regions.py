@@ -13,19 +13,6 @@ from itertools import pairwise, permutations
 from veil.errors import InputError
 from veil.sql.language.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
 
-__all__ = [
-    "LARGEST",
-    "Patterns",
-    "both",
-    "complement",
-    "disjoint_boxes",
-    "either",
-    "intersect",
-    "patterns",
-    "simplified",
-    "union",
-]
-
 LARGEST = 4096
 """Boxes that a condition may need; beyond it the query is refused."""
 

@@ -46,8 +46,6 @@ from veil.tools.json_documents import load_json
 from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int
 
-__all__ = ["Schema", "days", "load_schema", "read_schema"]
-
 _TABLE = ("name", "epsilon", "mechanism", "fan_out", "most", "users", "reading")
 _USERS = 1_000_000
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from veil.sql.answer import Answer
     from veil.sql.execution.explaining import Explanation
 
-__all__ = ["Reading", "Table"]
 
 Reading = Literal["levels", "plain", "consistent"]
 

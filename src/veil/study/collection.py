@@ -24,8 +24,6 @@ from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
 from veil.wire.tallies import encode_tally
 
-__all__ = ["Collected", "Kept"]
-
 Codes = NDArray[Any]
 Questions = Sequence[int]
 

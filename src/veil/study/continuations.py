@@ -19,8 +19,6 @@ from veil.entropy import Words
 from veil.errors import ParameterError
 from veil.view import Segment
 
-__all__ = ["Alike", "Continuations", "cut", "leading_bytes", "spelled", "start", "text_states"]
-
 Codes = NDArray[Any]
 _NO_DRAWS = Words(b"")  # a segment draws nothing
 

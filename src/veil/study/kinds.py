@@ -9,8 +9,6 @@ from veil.study.study import Study, read_study_file
 from veil.survey import Survey
 from veil.tools.json_documents import Kinds, parse_json
 
-__all__ = ["STUDIES", "study_from_json"]
-
 STUDIES: Kinds[Study] = Kinds(
     {
         "questions": "veil.histogram:Questions",

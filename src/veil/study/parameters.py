@@ -17,8 +17,6 @@ from veil.tools.json_documents import number
 from veil.tools.numbers import is_int
 from veil.view import View, view_from_json
 
-__all__ = ["from_text", "read", "types_of", "written"]
-
 _READERS: dict[type[Any], Any] = {
     Domain: domain_from_json,
     Mechanism: mechanism_from_json,

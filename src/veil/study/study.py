@@ -24,8 +24,6 @@ from veil.tools.json_documents import Json, canonical, kind_of, take
 from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int
 
-__all__ = ["OneRound", "Round", "Rounds", "Study", "read_study_file"]
-
 VERSION = 1
 
 

@@ -22,8 +22,6 @@ from veil.tools.json_documents import Json, take
 from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import Bit, BitsOf, Parity, View, bits_of, numbers_of, width_of
 
-__all__ = ["ListedBits", "Parities"]
-
 
 @dataclass(frozen=True)
 class ListedBits(Rule):

@@ -16,8 +16,6 @@ from veil.errors import ParameterError
 from veil.tools.json_documents import Json
 from veil.view import View
 
-__all__ = ["MOST_QUESTIONS", "U64", "Rule", "as_record", "check_cells", "check_count"]
-
 MOST_QUESTIONS = 1 << 20
 U64 = NDArray[np.uint64]
 

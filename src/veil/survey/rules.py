@@ -30,8 +30,6 @@ from veil.tools.numbers import convert_int_fields, is_int
 from veil.tree import Tree
 from veil.view import Ancestor, Composed, Product, Project, View
 
-__all__ = ["RULES", "AttributeSets", "Levels", "ListedSets", "rule_from_json"]
-
 MOST_ATTRIBUTES = 52
 """Of one question: with two values each they have 2^52 cells."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from veil.errors import InputError, MismatchError
 from veil.reports.tally import Tally
 
-__all__ = ["SurveyTally", "check_waves"]
-
 
 @dataclass(frozen=True, eq=False)
 class SurveyTally:

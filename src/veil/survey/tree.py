@@ -33,8 +33,6 @@ from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import Identity, View
 
-__all__ = ["AllOf", "Ask", "OneOf", "Question", "RowIndices", "Wanted", "as_ask", "narrowed", "overlay", "rows_of"]
-
 RowIndices = NDArray[np.int64]
 Wanted = Sequence[int]
 """Numbers of questions, increasing."""

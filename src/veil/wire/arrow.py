@@ -17,7 +17,6 @@ from veil.wire.frames import VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_schema", "check_schema", "fakes_of", "from_arrow", "reports_of", "seeded_of", "to_arrow", "wave_of"]
 
 _FAKES = b"veil.fakes"
 _WAVE = b"veil.wave"

@@ -22,8 +22,6 @@ from veil.reports.layout import Layout
 from veil.survey import Survey
 from veil.tools.numbers import is_int
 
-__all__ = ["Ring", "ring_of"]
-
 U64 = NDArray[np.uint64]
 
 _HALF = np.uint64(32)

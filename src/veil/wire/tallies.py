@@ -21,8 +21,6 @@ from veil.tools.json_documents import Json, canonical, parse_json
 from veil.tools.numbers import is_int
 from veil.wire.frames import VERSION
 
-__all__ = ["decode_tally", "describe_tally", "encode_tally", "is_tally"]
-
 _TALLY = b"VEILT" + bytes([VERSION])
 _MOST = 2**63 - 1
 _DIGITS = 40  # sums of squares of weights stay far below 10^39

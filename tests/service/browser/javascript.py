@@ -14,8 +14,6 @@ from typing import NoReturn
 import pytest
 from tests.patience import LIMIT
 
-__all__ = ["CLIENT", "ROOT", "built_client", "missing", "run_node"]
-
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "clients" / "js"
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from tests.patience import LIMIT, until
 
-__all__ = ["Firefox", "firefox_path"]
-
 # No updates, no first-run pages, no question about the last crash, no request to anybody but the page's own.
 _PREFERENCES = {
     "app.normandy.enabled": False,

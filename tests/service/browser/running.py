@@ -19,8 +19,6 @@ from veil.collector.surveys.catalogue import draft_of, published
 from veil.files import read_reports
 from veil.reports.columns import Reports
 
-__all__ = ["ABOUT", "Asking", "asking", "old_surveys"]
-
 ABOUT = {"name": "drinks", "texts": {"en": "What did you drink this morning?", "de": "Was haben Sie getrunken?"}}
 """What the example page is told about its survey."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tests.support.house.figures import LIMITED, TREES, Place, by_file, limited, read
 
-__all__ = ["CEILINGS", "ROOT", "excess", "lower", "recorded"]
-
 ROOT = Path(__file__).resolve().parents[3]
 CEILINGS = ROOT / "tests" / "fixtures" / "house" / "ceilings.json"
 

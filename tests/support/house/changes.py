@@ -19,8 +19,6 @@ from pathlib import Path
 
 from tests.support.house.figures import CONCEPTS, LIMITED, SIZES, TREES, concepts, limited, read, sizes
 
-__all__ = ["against", "checkout_of", "moved_lines"]
-
 RUN = 3
 """Lines of the shortest run that counts as moved."""
 

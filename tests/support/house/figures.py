@@ -16,20 +16,6 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-__all__ = [
-    "CONCEPTS",
-    "LIMITED",
-    "SIZES",
-    "TREES",
-    "Place",
-    "Source",
-    "concepts",
-    "limited",
-    "read",
-    "sizes",
-    "untested",
-]
-
 TREES = ("src/veil", "src/veil_papers", "tests")
 LIMITED = ("clause_docstrings", "vague_texts", "odd_names", "complex_functions")
 """The figures that have ceilings."""

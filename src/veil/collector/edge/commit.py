@@ -23,8 +23,6 @@ from veil.collector.store.base import Group, Phase, Store, StoredSurvey
 from veil.errors import ServiceError, StoreDamagedError, StoreError
 from veil.survey import Survey
 
-__all__ = ["CommitQueue", "refusal_of"]
-
 _PATIENCE = 0.25  # of the last commit's time
 
 _CLOSED: dict[Phase, tuple[int, str, str]] = {

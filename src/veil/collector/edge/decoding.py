@@ -19,8 +19,6 @@ from veil.survey import Survey
 from veil.wire.arrow import arrow_schema, from_arrow
 from veil.wire.frames import ID_BYTES, VERSION, report_size
 
-__all__ = ["Decoded", "count_frames", "decode_requests", "frames_of_arrow"]
-
 _ID_COLUMN = "report_id"
 
 

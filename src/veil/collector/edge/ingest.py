@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from veil.collector.http.app import App
     from veil.collector.store.base import StoredSurvey
 
-__all__ = ["Charge", "Ingest", "Taken"]
 
 _BEGIN, _END = b"/v1/surveys/", b"/reports"
 _TASK_DIGITS = 64

@@ -19,13 +19,12 @@ from typing import Any, ClassVar, NoReturn
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from veil.collector.edge.ingest import Charge, Ingest, Taken
+from veil.collector.edge.ingest import Ingest, Taken
 from veil.collector.edge.limits import AddressLimit
+from veil.collector.http.routes import Charge
 from veil.collector.monitoring.logs import Seldom
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.settings import Settings
-
-__all__ = ["BACKLOG", "Connection", "Edge", "files_needed", "protocol_of"]
 
 BACKLOG = 1024
 """Connections that the system holds before they are taken; all of them may be taken at once."""

@@ -18,8 +18,6 @@ from veil.collector.problems import error_response, noted
 from veil.collector.service import Service
 from veil.errors import ServiceError
 
-__all__ = ["App"]
-
 _PUBLISHED = re.compile(r"/v1/(surveys/[^/]+|surveys/by-name/[^/]+|studies/[^/]+/round)")
 # By far the most frequent request goes past the router, which would take a third of its time.
 _REPORTS = re.compile(r"/v1/surveys/([^/]+)/reports")

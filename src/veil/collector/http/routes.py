@@ -34,8 +34,6 @@ from veil.tools.json_documents import Json
 from veil.tools.limits import Limits, limited
 from veil.tools.numbers import is_int
 
-__all__ = ["FRAMED", "ROUTES", "Charge", "Endpoint", "check_batch", "check_count", "post_reports"]
-
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
 _MOST_AUDIT = 1_000

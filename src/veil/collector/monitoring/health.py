@@ -13,8 +13,6 @@ from veil.collector.monitoring.logs import log
 from veil.collector.store.base import Store
 from veil.errors import ServiceError, StoreError, StoreFullError, StoreReadOnlyError, StoreTimeoutError
 
-__all__ = ["Health", "count_something"]
-
 _RETRY_SECONDS = 5
 _TRY_SECONDS = 1.0
 

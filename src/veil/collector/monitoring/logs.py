@@ -18,8 +18,6 @@ from pathlib import Path
 
 from veil.errors import StoreFullError
 
-__all__ = ["Seldom", "log", "set_up"]
-
 _LOGGER = logging.getLogger("veil.collector")
 _SELDOM_SECONDS = 10.0
 _ARGUMENT = re.compile(r"\s*\[?%[-+ #0-9.]*[a-zA-Z]\]?")

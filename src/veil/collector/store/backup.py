@@ -22,8 +22,6 @@ from veil.collector.store.sqlite import SqliteStore
 from veil.errors import InputError, StoreError, WireError
 from veil.tools.filesystem import make_private_folder, remove_scratch_folders, scratch_folder, sync_folder
 
-__all__ = ["back_up", "remove_copies", "restore"]
-
 _BACKUP, _RESTORE = ".veil-backup-", ".veil-restore-"
 _OF_REPORTS = ("count", "checks", "buckets", "payloads")
 _ROWS = 64  # of reports or ids at once: a quarter of a megabyte each, and more of what is not folded yet

@@ -16,20 +16,6 @@ from typing import Literal
 
 from veil.errors import StoreDamagedError
 
-__all__ = [
-    "PRUNED",
-    "AuditEntry",
-    "Chunk",
-    "Group",
-    "Phase",
-    "Store",
-    "StoredRound",
-    "StoredStudy",
-    "StoredSurvey",
-    "StoredTally",
-    "TokenRecord",
-]
-
 Phase = Literal["draft", "waiting", "open", "closed", "expired"]
 PRUNED = "prune-audit"
 """The action of an audit entry that says which earlier entries were erased."""

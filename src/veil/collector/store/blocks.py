@@ -38,8 +38,6 @@ from veil.collector.store.upkeep import Upkeep
 from veil.errors import StoreDamagedError, StoreError
 from veil.wire.frames import ID_BYTES
 
-__all__ = ["BlockStore", "Old"]
-
 _BLOCK_BYTES = 256 << 10
 _STANDING = (
     "SELECT task, state, opens, closes, ended, precision, sequence, indexed, edition FROM surveys"

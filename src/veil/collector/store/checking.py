@@ -18,8 +18,6 @@ from veil.errors import StoreDamagedError, StoreError, VeilError
 from veil.wire.frames import ID_BYTES
 from veil.wire.tallies import decode_tally
 
-__all__ = ["Problem", "find_damage"]
-
 _ROWS = 64  # at once, of a quarter of a megabyte at most
 
 Advance = Callable[[int], object]

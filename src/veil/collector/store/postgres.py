@@ -29,8 +29,6 @@ from veil.errors import (
     VeilError,
 )
 
-__all__ = ["PostgresStore"]
-
 _SCHEMA_LOCK = 0x7665696C  # "veil": collectors that start at the same moment make the tables one after another
 _CONNECT_SECONDS = 5
 _PURGE_SECONDS = 0.3  # for the lock, and between two tries

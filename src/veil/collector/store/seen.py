@@ -25,11 +25,6 @@ from numpy.typing import NDArray
 from veil.errors import StoreError
 from veil.wire.frames import ID_BYTES
 
-__all__ = [
-    *("FOLDED", "PAGE"),
-    *("Columns", "Head", "Memory", "Mixed", "Seen", "cut_into_runs", "names_of", "pages_of", "sorted_names"),
-]
-
 FOLDED = 1 << 16
 """So many reports make a run."""
 PAGE = 1024

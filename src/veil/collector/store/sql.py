@@ -26,8 +26,6 @@ from veil.collector.store.base import (
 )
 from veil.errors import StoreDamagedError
 
-__all__ = ["Connection", "SqlStore"]
-
 _KINDS = (AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
 Kept = TypeVar("Kept", AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
 

@@ -17,8 +17,6 @@ from veil.collector.store.schema import PER_SURVEY, bring_up_to_date
 from veil.collector.store.sql import Connection
 from veil.errors import StoreDamagedError, StoreError, StoreFullError, StoreTimeoutError
 
-__all__ = ["SqliteStore"]
-
 _BUSY_SECONDS = 10.0
 # Moving pages from the log to their place takes time: a thread beside the writer does it while commits go on. The
 # writer itself does what is left only when the log has grown to so many pages.

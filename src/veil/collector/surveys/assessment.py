@@ -22,8 +22,6 @@ from veil.tools.messages import escape_text
 from veil.version import VERSION
 from veil.wire.frames import ID_BYTES, report_size
 
-__all__ = ["assessment", "figures"]
-
 _MAX_MECHANISMS = 12
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~&])")
 _SCOPES = {"report": "one report", "lifetime": "all reports of one person about one value"}

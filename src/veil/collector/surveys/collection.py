@@ -26,8 +26,6 @@ from veil.survey import Survey, SurveyTally
 from veil.tools import limits
 from veil.wire.tallies import decode_tally, encode_tally
 
-__all__ = ["InStore", "InterruptedReadingError", "StoreJournal", "at_once"]
-
 _MOST_COUNTED = 16  # tallies of candidates that are kept for each survey: those that were asked for last
 _MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
 _CANDIDATE_BYTES, _PAIR_SECONDS = 100, 2e-9

@@ -31,8 +31,6 @@ from veil.survey import Survey
 from veil.tools.filesystem import atomic_replacement, make_private_folder, sync_folder
 from veil.wire.arrow import arrow_schema, to_arrow
 
-__all__ = ["export_folder", "export_parquet", "open_export"]
-
 _MOST_ROWS = 65_536
 _CHUNK_BYTES = 8 << 20
 _PART_ROWS = 1 << 18

@@ -33,8 +33,6 @@ from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun
 from veil.tools.json_documents import Json, digest
 
-__all__ = ["Studies"]
-
 _REMEMBERED_SECONDS = 1.0
 _MOST_REMEMBERED = 1_000
 _MOST = 2**40

@@ -14,8 +14,6 @@ from veil.reports.columns import Reports
 from veil.survey import Survey, SurveyTally
 from veil.wire.tallies import decode_tally, encode_tally
 
-__all__ = ["catch_up", "caught_up", "is_maintained", "rebuild", "stored_reports"]
-
 _MOST_COUNTS = 1 << 16  # a larger tally would be written again and again for few reports: it is made when asked for
 _CHUNK_BYTES = 8 << 20
 

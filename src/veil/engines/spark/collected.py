@@ -36,7 +36,6 @@ from veil.wire.tallies import decode_tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkCollected", "parallel"]
 
 _BLOCK, _LEAST_BLOCK = 1 << 16, 1 << 10
 _BLOCK_WORK = 1 << 24  # counts of one block, from all tasks together

@@ -10,8 +10,6 @@ from veil.errors import EmptyError, InputError, VeilError
 from veil.files.groups import PARQUET, ReportsFile, is_address
 from veil.survey import Survey, check_waves
 
-__all__ = ["Files", "cut", "found_files"]
-
 _PIECE_BYTES = 64 << 20
 
 Piece = tuple[tuple[int, int, int], ...]

@@ -28,28 +28,6 @@ from veil.version import VERSION
 from veil.wire.frames import from_payloads, to_payloads
 from veil.wire.tallies import encode_tally
 
-__all__ = [
-    "COUNTED",
-    "MISSING",
-    "SEEN",
-    "Arguments",
-    "Passing",
-    "add_blocks",
-    "best_of",
-    "blocks_of",
-    "emit",
-    "joint",
-    "one_thread_per_core",
-    "pack",
-    "people",
-    "run",
-    "runs_of",
-    "search",
-    "spectra",
-    "tally",
-    "unpack",
-]
-
 Arguments = dict[str, Any]
 """Text, bytes, integers, and tuples and mappings of those."""
 Packed = tuple[str, tuple[int, ...], bytes]

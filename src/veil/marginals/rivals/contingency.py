@@ -31,8 +31,6 @@ from veil.survey import AttributeSets, EachOf
 from veil.tools.numbers import is_int
 from veil.view import width_of
 
-__all__ = ["AllMarginals", "FullContingency", "Uniform", "variance_factor"]
-
 MOST_TABLE = 1 << 20
 """Cells of a whole table: they are all counted, and every marginal adds all of them up."""
 _MUCH_WORSE = 1.05

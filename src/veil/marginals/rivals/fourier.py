@@ -33,8 +33,6 @@ from veil.results.units import Unit
 from veil.study import Collected
 from veil.survey import EachOf, Parities, Survey
 
-__all__ = ["FourierCoefficients", "FourierMarginals"]
-
 Floats = NDArray[np.float64]
 Reading = Literal["separate", "consistent"]
 

@@ -33,8 +33,6 @@ from veil.survey import AllOf, Question, Survey
 from veil.tools.limits import check
 from veil.view import Project
 
-__all__ = ["SplitEM", "SplitReports"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Method = Literal["em", "unbiased"]

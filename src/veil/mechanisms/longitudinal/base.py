@@ -19,8 +19,6 @@ from veil.mechanisms.base import Mechanism
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns, Layout
 
-__all__ = ["Longitudinal", "Memo"]
-
 
 @dataclass(frozen=True, eq=False)
 class Memo:

@@ -18,8 +18,6 @@ from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
 from veil.results.mean import Coefficients
 
-__all__ = ["HaarResponse"]
-
 _LARGEST = 1 << 24
 
 

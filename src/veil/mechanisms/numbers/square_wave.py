@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from veil.mechanisms.numbers.reconstruction import Smoothing, Stopping
     from veil.results.distribution import Distribution
 
-__all__ = ["SquareWave", "best_width"]
 
 _MOST_BUCKETS = 1 << 20
 _MOST_RAMPED = 1 << 20

@@ -19,8 +19,6 @@ from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns, Field, Layout
 from veil.results.laws import SupportNoise
 
-__all__ = ["GRR"]
-
 
 @dataclass(frozen=True, init=False)
 class GRR(PureOracle):

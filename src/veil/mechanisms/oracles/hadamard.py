@@ -18,8 +18,6 @@ from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
 from veil.results.laws import SupportNoise
 
-__all__ = ["HadamardResponse"]
-
 _LARGEST = 2**63  # 2 j + bit must fit into 64 bits
 
 

@@ -27,8 +27,6 @@ from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import Segment
 
-__all__ = ["LinearHashing", "aligned_suffix"]
-
 _MOST_CELLS = 1 << 28  # of one transform
 _AT_ONCE = 1 << 24  # complex cells that are filled in one pass over the reports
 _PLACES = 1 << 23

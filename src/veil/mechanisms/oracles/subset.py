@@ -21,8 +21,6 @@ from veil.results.laws import SupportNoise
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 
-__all__ = ["SubsetSelection"]
-
 _DRAWS_AT_ONCE = 1 << 17  # a megabyte of draws stays in the second-level cache
 
 

@@ -14,8 +14,6 @@ from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 
-__all__ = ["RandomProjection"]
-
 
 @dataclass(frozen=True, init=False)
 class RandomProjection(LocalHashing):

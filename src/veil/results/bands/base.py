@@ -19,7 +19,6 @@ from veil.tools.json_documents import Kinds
 if TYPE_CHECKING:
     from veil.results.distribution import Distribution
 
-__all__ = ["BANDS", "Bands"]
 
 Floats = NDArray[np.float64]
 

@@ -27,8 +27,6 @@ from veil.results.laws import SupportNoise
 from veil.tools.numbers import two_sided
 from veil.tree import Tree, TreeAnswers
 
-__all__ = ["LevelBands", "differences_law", "support_law"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -21,8 +21,6 @@ from veil.domain import Integers, Numeric
 from veil.results.bands.base import Bands
 from veil.tools.numbers import two_sided
 
-__all__ = ["SmoothBands"]
-
 Floats = NDArray[np.float64]
 
 _MOST_SHIFTS = 8  # to either side

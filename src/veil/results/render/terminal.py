@@ -17,8 +17,6 @@ from rich.text import Text
 from veil.results.base import Result, Truth
 from veil.results.render.layout import Cells, Shown, show
 
-__all__ = ["Rendered", "render"]
-
 _BAR, _GAP = 12, 2
 _LEAST = 16
 """A label that must be folded anyway gets at least this number of columns."""

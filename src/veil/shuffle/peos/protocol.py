@@ -25,8 +25,6 @@ from veil.shuffle.peos.schedule import Round, Schedule
 from veil.shuffle.plan import Plan
 from veil.shuffle.protocol import Attempt, Bytes, Elements, Protocol
 
-__all__ = ["Peos", "ShufflerState", "permutation"]
-
 Filling = asyncio.Future[None]
 """Work on randomizers that are not needed yet."""
 

@@ -49,8 +49,6 @@ from itertools import combinations
 from veil.errors import ParameterError
 from veil.tools.numbers import is_int
 
-__all__ = ["Round", "Schedule", "check_shufflers"]
-
 _MOST = 15  # 6,435 rounds: each of them is a round trip between all
 
 

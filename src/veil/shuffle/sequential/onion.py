@@ -28,20 +28,6 @@ from veil.errors import InputError, ParameterError, WireError
 from veil.tools.filesystem import write_secret
 from veil.tools.numbers import is_int
 
-__all__ = [
-    "KEY_BYTES",
-    "LAYER_BYTES",
-    "REPORT_BYTES",
-    "Key",
-    "Route",
-    "message_bytes",
-    "peel",
-    "peel_many",
-    "reports_in",
-    "wrap",
-    "wrap_many",
-]
-
 REPORT_BYTES = 8
 KEY_BYTES = 32
 LAYER_BYTES = 48

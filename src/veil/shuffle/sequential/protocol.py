@@ -23,8 +23,6 @@ from veil.shuffle.settings import Settings
 from veil.shuffle.transport.channel import as_pieces
 from veil.tools.json_documents import Json, digest
 
-__all__ = ["Sequential", "keys_in_plan", "route_of"]
-
 
 def keys_in_plan(shufflers: Sequence[bytes], server: bytes) -> Json:
     """What stands under `keys` in a plan: the public keys of the shufflers, in their order, and of the server.

@@ -17,8 +17,6 @@ from veil.errors import InputError, PartyError
 from veil.shuffle.plan import is_party_name
 from veil.tools.filesystem import write_atomically, write_secret
 
-__all__ = ["Identity", "make_authority", "name_in"]
-
 _DAYS = 365
 
 

@@ -24,8 +24,6 @@ from veil.errors import PartyError
 from veil.shuffle.plan import is_party_name
 from veil.tools.json_documents import JsonLimits, load_json
 
-__all__ = ["LONGEST", "PIECE", "Channel", "as_pieces", "reason_in"]
-
 PIECE = 1 << 20
 """Bytes of a vector that go into one frame."""
 LONGEST = PIECE + 1024

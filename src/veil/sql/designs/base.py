@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from veil.sql.execution.sums import Totals
     from veil.sql.table import Table
 
-__all__ = ["Design", "TalliedDesign", "Values"]
-
 
 class Values(ABC):
     """The numbers of rows for one condition."""

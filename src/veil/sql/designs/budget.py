@@ -25,7 +25,6 @@ from veil.tree import Tree
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["HI", "MOST_LEVELS"]
 
 MOST_LEVELS = 1024
 """Combinations of levels: a report has an answer for each, with that part of the budget."""

@@ -33,22 +33,6 @@ from veil.sql.table import Table
 from veil.survey import EachOf, OneOf
 from veil.tools.numbers import is_int
 
-__all__ = [
-    "DESIGNS",
-    "Predicted",
-    "Workload",
-    "asked_queries",
-    "boxes_of",
-    "choose_design",
-    "default_queries",
-    "expected_counts",
-    "known_designs",
-    "most_together",
-    "predict",
-    "predicted_error",
-    "typical_queries",
-]
-
 Workload = Mapping[str, Sequence[Sequence[Box]]]
 """Queries by what kind they are of; a query is the disjoint boxes that it selects."""
 

@@ -44,8 +44,6 @@ from veil.tree import Tree
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["SC"]
-
 
 @dataclass(frozen=True)
 class SC(Design):

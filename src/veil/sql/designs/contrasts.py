@@ -29,8 +29,6 @@ from veil.sql.language.query import Box, Runs
 from veil.tools.limits import admit, check
 from veil.tree import Tree
 
-__all__ = ["Combination", "Read", "Side", "contrasts_read", "contrasts_variance", "nodes_read"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _CELL_BYTES = 64  # its place and its value, and copies of both while they are added up

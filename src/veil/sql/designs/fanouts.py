@@ -20,8 +20,6 @@ from veil.errors import ParameterError
 from veil.privacy import check_epsilon
 from veil.tree import Tree
 
-__all__ = ["combined_levels", "fitted_fan_outs", "range_energies"]
-
 Floats = NDArray[np.float64]
 Schema = tuple[tuple[int, bool], ...]
 """The size of each dimension, and whether it has an order."""

@@ -21,8 +21,6 @@ from veil.post.consistency import norm_sub
 from veil.sql.designs.response import Axis, Cover, Pair, cover, orthants, response_matrix
 from veil.sql.language.query import Box
 
-__all__ = ["MOST_SIDES", "GridReading", "Region", "grid_sets"]
-
 Floats = NDArray[np.float64]
 MOST_SIDES = 12
 """Of one box: their combinations of inside and outside are gone through."""

@@ -23,8 +23,6 @@ from veil.tree import Tree
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["HIO", "chosen_fan_outs", "trees_of"]
-
 
 def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float, most: int | None = None) -> tuple[int, ...]:
     """The branching of each dimension's tree: fitted where nothing is given, one for all ordinal ones, or a list.

@@ -22,7 +22,6 @@ from veil.tree import Tree
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["MG"]
 
 _EFFORT = 16.0
 """Times the usual work: there is no coarser level to read a range from."""

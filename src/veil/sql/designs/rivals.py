@@ -25,7 +25,6 @@ from veil.tree import Tree
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["QuadTree", "Wavelet"]
 
 _MOST_CELLS = 1 << 24
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from veil.sql.execution.rows import Counted, Rows
     from veil.sql.table import Table
 
-__all__ = ["NOBODY", "Found", "Nobody", "Part", "Reading", "check_groups", "reading_of"]
 
 _MOST_ROWS = 100_000
 _FEW_CONDITIONS = 8

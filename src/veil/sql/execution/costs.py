@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from veil.sql.language.query import Query
     from veil.sql.table import Table
 
-__all__ = ["Cost", "admit", "cost_of"]
 
 MEGABYTE = 10**6
 _DECIMAL_BYTES = 140  # a number with a hundred digits, and its place in an array

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from veil.sql.table import Table
 
-__all__ = ["DUCKDB_BYTES", "IN_MEMORY", "LockedDuckDB", "is_literal", "select", "told"]
 
 IN_MEMORY = 128 << 20
 """Reports of so many bytes in all are copied into DuckDB's memory, where a query takes half the time."""

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Explanation", "Step", "explain"]
 
 _MOST_ROWS = 200
 """Rows of the answer that are explained; more are like them."""

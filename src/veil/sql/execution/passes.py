@@ -14,7 +14,6 @@ from veil.sql.language.weights import each_once, is_whole, make_weights
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Passes", "public_part"]
 
 _MOST_ATOMS = 48
 _KEYS = re.compile(r"(VARCHAR|DATE|TIME|TIMESTAMP|FLOAT|DOUBLE|DECIMAL|INTERVAL|UUID|ENUM|\"?NULL\"?)(?!.*\])")

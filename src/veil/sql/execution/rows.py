@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from veil.sql.table import Table
     from veil.study import Collected
 
-__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows", "add_products", "anything", "counted_by"]
 
 _MOST_CLASSES = 100_000
 _BATCH_ROWS, _LEAST_BATCH_ROWS = 1 << 17, 1 << 11

@@ -19,7 +19,6 @@ from veil.sql.regions import both, complement, either, intersect, union
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-__all__ = ["SIGNS", "Conditions"]
 
 SIGNS: dict[str, Comparison] = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _TURNED: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -24,7 +24,6 @@ from veil.sql.language.statements import plain, without_parentheses
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-__all__ = ["Expressions", "Key"]
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SUPPORTED = "aggregates, keys and numbers may be joined by + - * /, SQRT and ABS"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from veil.sql.table import Table
 
-__all__ = ["parse"]
 
 _CLAUSES = frozenset({"expressions", "from", "where", "group", "having", "order", "limit", "offset", "kind", "hint"})
 _KEYWORDS = {

@@ -10,29 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "Both",
-    "Box",
-    "Bucket",
-    "Compare",
-    "Condition",
-    "Either",
-    "Expression",
-    "Holds",
-    "InRuns",
-    "KeyValue",
-    "Number",
-    "Operation",
-    "Output",
-    "PrivateKey",
-    "PublicKey",
-    "Query",
-    "Runs",
-    "Total",
-]
-
 Runs = tuple[tuple[int, int], ...]
 """Codes of a dimension: runs [start, stop), disjoint, increasing, with a gap between any two."""
 

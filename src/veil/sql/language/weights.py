@@ -21,7 +21,6 @@ from veil.sql.execution.duckdb import LockedDuckDB
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["ONE", "Weight", "combined", "counts_people", "each_once", "is_whole", "make_weights"]
 
 _DIGITS, _SHORT = 18, 9
 _MOST_UNITS = 9 * 10**18  # below 2^63
