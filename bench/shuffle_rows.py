@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.timing import Row, Setting, local
+from veil.accounting import amplify, blanket_of, delta_of
 from veil.accounting.amplification import certified
 from veil.accounting.designs import _designs, design
 from veil.mechanisms import OLH
-from veil.shuffle import amplify, blanket_of, delta_of
 
 PEOPLE, AMPLIFY_SECONDS, DESIGN_SECONDS, FEW = 1_000_000, 2.0, 30.0, 1_000
 

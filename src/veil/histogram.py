@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from veil.accounting import Amplified, Shuffler
 from veil.domain import Domain
 from veil.domain.text_values import is_time, parse_time
 from veil.errors import EmptyError, InputError, ParameterError
@@ -15,7 +16,6 @@ from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.shuffle import Amplified, Shuffler
 from veil.study import Collected, OneRound
 from veil.survey import Survey
 from veil.tools.numbers import is_int

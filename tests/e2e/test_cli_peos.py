@@ -12,8 +12,8 @@ import pytest
 from tests.e2e.test_cli import veil, veil_json
 
 from veil import GRR, OLH, SubsetSelection
+from veil.accounting import Shuffler
 from veil.histogram import Histogram
-from veil.shuffle import Shuffler
 from veil.shuffle.collection import Device
 from veil.shuffle.plan import Plan
 from veil.shuffle.rehearsal import free_addresses, running

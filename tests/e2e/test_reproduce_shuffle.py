@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
+from veil.accounting import AUE
 from veil.mechanisms import OLH
-from veil.shuffle import AUE
 from veil_papers.shuffle.methods import LDP, SHUFFLED, drawn, made, sh, solh
 from veil_papers.shuffle.strings import TOP, Crowd, groups, precision, tree_hist, without_noise
 

@@ -11,8 +11,8 @@ from itertools import combinations_with_replacement, permutations, product
 import pytest
 
 from veil import GRR, OLH, OUE, PGR, SUE, HadamardResponse, Integers, SquareWave, SubsetSelection
+from veil.accounting import Blanket, amplify, blanket_of, delta_of
 from veil.mechanisms import Mechanism, PureOracle
-from veil.shuffle import Blanket, amplify, blanket_of, delta_of
 
 Channel = list[list[Fraction]]
 """For every report, its probability under each value."""

@@ -10,7 +10,7 @@ import pytest
 from tests.exact.test_shuffle import Channel, Counts, channel_of
 
 from veil import GRR, OLH
-from veil.shuffle import Fakes, against_server, against_server_and_users, blanket_of, delta_of, least_share
+from veil.accounting import Fakes, against_server, against_server_and_users, blanket_of, delta_of, least_share
 
 ORACLES = [GRR(1.0, 2), GRR(0.3, 3), GRR(3.0, 3), OLH(1.5, 2, 2)]
 

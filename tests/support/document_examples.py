@@ -45,6 +45,7 @@ from veil import (
     Survey,
     Text,
 )
+from veil.accounting import Shuffler
 from veil.device.client import RoundPart
 from veil.domain import Tuples
 from veil.entropy import SeededForExperiments
@@ -62,7 +63,6 @@ from veil.numeric import (
     WaveDistribution,
 )
 from veil.post import METHODS
-from veil.shuffle import Shuffler
 from veil.shuffle.peos import SecretKey
 from veil.shuffle.plan import Address, Plan
 from veil.shuffle.sequential import Key, SpotChecks

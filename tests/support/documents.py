@@ -24,13 +24,13 @@ import veil.numeric
 import veil.post
 import veil.sql
 from veil import MECHANISMS, STUDIES, Guarantee, Public, Survey, study_from_json
+from veil.accounting import Shuffler
 from veil.device.client import RoundPart
 from veil.domain import DOMAINS, labels_from_json
 from veil.mechanisms import mechanism_from_json
 from veil.mechanisms.longitudinal.base import Memo
 from veil.results import Bands, Result, load, save
 from veil.results.laws import Noise
-from veil.shuffle import Shuffler
 from veil.shuffle.peos import PublicKey, SecretKey
 from veil.shuffle.plan import Plan
 from veil.shuffle.sequential import Key, SpotChecks

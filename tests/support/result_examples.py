@@ -30,6 +30,7 @@ from veil import (
     Text,
     simulate,
 )
+from veil.accounting import Shuffler
 from veil.comparison import Comparison
 from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram, Questions
@@ -49,7 +50,6 @@ from veil.numeric import (
 )
 from veil.post import METHODS
 from veil.results import Answers, Result
-from veil.shuffle import Shuffler
 from veil.sql import Answer, Explanation, KeyColumn, Measured, Table
 from veil.sql.execution.explaining import Step
 from veil.view import SquaredDistance

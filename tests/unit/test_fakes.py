@@ -15,6 +15,7 @@ import pytest
 from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, OUE, AllOf, Public, Survey
+from veil.accounting import Shuffler
 from veil.cli.main import app
 from veil.collector.edge.decoding import frames_of_arrow
 from veil.engines import InFiles, InMemory
@@ -29,7 +30,6 @@ from veil.reports.tally import Tally, merge
 from veil.results.base import Result
 from veil.results.estimate import Estimate
 from veil.results.laws import Fakes
-from veil.shuffle import Shuffler
 from veil.study import Collected, OneRound, StudyRun
 from veil.study.collection import Kept
 from veil.wire.arrow import arrow_schema, to_arrow

@@ -14,10 +14,10 @@ from tests.significance import counts_fit
 from tests.support.in_memory import Seen, secret_of, small_keys, small_plan, walk
 
 from veil import GRR
+from veil.accounting import Shuffler
 from veil.entropy import Keyed
 from veil.errors import ParameterError, PartyError, WireError
 from veil.histogram import Histogram
-from veil.shuffle import Shuffler
 from veil.shuffle.collection import make_folder
 from veil.shuffle.peos import Peos, Schedule
 from veil.shuffle.peos.protocol import permutation

@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 
 from veil import GRR, OLH, OUE, simulate
-from veil.accounting import bounds
-from veil.accounting.blanket import fewest_fakes, rough_delta
-from veil.accounting.fakes import fakes_of
-from veil.engines import InMemory
-from veil.errors import ParameterError, VeilError, WireError
-from veil.histogram import Histogram
-from veil.shuffle import (
+from veil.accounting import (
     PeosDesign,
     Shuffler,
     against_server,
     against_server_and_users,
     amplify,
     blanket_of,
+    bounds,
     delta_of,
     design_peos,
     designs_peos,
     variance_with_fakes,
 )
+from veil.accounting.blanket import fewest_fakes, rough_delta
+from veil.accounting.fakes import fakes_of
+from veil.engines import InMemory
+from veil.errors import ParameterError, VeilError, WireError
+from veil.histogram import Histogram
 from veil.study import study_from_json
 
 # -- the saddlepoint ---------------------------------------------------------------------------------------------------

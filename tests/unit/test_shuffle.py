@@ -13,15 +13,7 @@ import pytest
 from tests.significance import mean_fits, variance_fits
 
 from veil import GRR, OLH, OUE, SHE, SUE, Bits, HadamardResponse, SquareWave, SubsetSelection, Text, simulate
-from veil.accounting import bounds
-from veil.device import Ledger
-from veil.entropy import SeededForExperiments
-from veil.errors import BudgetError, ParameterError
-from veil.histogram import Histogram
-from veil.hitters import shuffled_tree_hist
-from veil.mechanisms import Mechanism, RandomProjection, StochasticRounding
-from veil.planning import Central, Wishes, plan
-from veil.shuffle import (
+from veil.accounting import (
     AUE,
     Base,
     Blanket,
@@ -29,6 +21,7 @@ from veil.shuffle import (
     Shuffler,
     amplify,
     blanket_of,
+    bounds,
     delta_of,
     design,
     designs,
@@ -37,6 +30,13 @@ from veil.shuffle import (
     rap_removal,
     solh_buckets,
 )
+from veil.device import Ledger
+from veil.entropy import SeededForExperiments
+from veil.errors import BudgetError, ParameterError
+from veil.histogram import Histogram
+from veil.hitters import shuffled_tree_hist
+from veil.mechanisms import Mechanism, RandomProjection, StochasticRounding
+from veil.planning import Central, Wishes, plan
 from veil.study import study_from_json
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "table_9_2_solh.csv"

@@ -35,6 +35,7 @@ from veil import (
     simulate,
     study_from_json,
 )
+from veil.accounting import Shuffler
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
@@ -46,7 +47,6 @@ from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, 
 from veil.privacy import Guarantee
 from veil.reports.columns import Reports
 from veil.reports.tally import Tally
-from veil.shuffle import Shuffler
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
 from veil.study.run import Folder

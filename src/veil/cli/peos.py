@@ -25,9 +25,9 @@ from veil.cli.output import AsJson, Document, console, plain_table, reporting, w
 from veil.cli.parties import costs_table, keys, secret, server, spot_checks, status, submit
 
 if TYPE_CHECKING:
+    from veil.accounting import PeosDesign
     from veil.cli.output import Screen
     from veil.domain import Domain
-    from veil.shuffle import PeosDesign
 
 
 _HEADINGS = (
@@ -72,9 +72,9 @@ def plan(
     as_json: AsJson = False,
 ) -> Document:
     """Find the oracle and number of fake reports that meet three privacy guarantees with the least error."""
+    from veil.accounting import designs_peos
     from veil.cli.input import check_output
     from veil.histogram import Histogram
-    from veil.shuffle import designs_peos
     from veil.tools.filesystem import write_atomically
 
     held = _held(domain, labels, labels_file)
@@ -192,9 +192,9 @@ def demo(
 
 
 def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Screen) -> Document:
+    from veil.accounting import design_peos
     from veil.cli.demo import APPS, QUESTION, beside_truth, made_up, step
     from veil.histogram import Histogram
-    from veil.shuffle import design_peos
     from veil.shuffle.collection import make_folder
     from veil.shuffle.peos.dgk import import_gmpy2
     from veil.shuffle.rehearsal import free_addresses, running

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from veil.accounting import Bound, largest_local
 from veil.accounting.bounds import check_delta
 from veil.accounting.rivals import solh_buckets
 from veil.domain import Bits, Text
@@ -18,7 +19,6 @@ from veil.hitters.rivals.prefixes import tree_hist
 from veil.hitters.search import PrefixSearch
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
-from veil.shuffle import Bound, largest_local
 from veil.survey import AllOf, Survey
 
 

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from veil.accounting import Amplified, ShuffleDesign, Shuffler, designs
 from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import InputError
 from veil.histogram import Histogram
 from veil.mechanisms import MECHANISMS, FrequencyOracle
 from veil.planning.base import Choice, Goal, Option, Quantity, Row, Ways, Wishes, byte_text
-from veil.shuffle import Amplified, ShuffleDesign, Shuffler, designs
 from veil.study import Study
 from veil.tools.json_documents import Json
 

@@ -1,47 +1,17 @@
-"""The shuffler model: what a shuffle of everybody's reports is worth, and how to ask when there is one.
+"""Shuffling between parties: processes on several machines that trust each other only as far as a protocol states.
 
-Between people and collector stands a shuffler that mixes reports, so that nobody knows who sent which. The same reports
-then keep a far stronger promise towards whoever sees only the mixed ones. The local promise stays what is left if the
-shuffler tells. Thesis chapter 9; docs/shuffle.md.
+One server and several shufflers share a `CollectionPlan`. Devices leave shares or onions with the shufflers. The server
+closes the collection, has the shufflers run a protocol, stores the outcome and acknowledges it; then the shufflers
+delete what they stored. All connections use TLS 1.3 with certificates on both ends.
+
+    plan, settings     what all parties agree on; the file of one party
+    collection         a study collected between parties: settings from a study file, reports from the outcome
+    submissions        shares from devices: sending them, and keeping them on disk until they are acknowledged
+    shuffler           the process of a shuffler
+    coordinator        the server's side of a collection
+    protocol           what a protocol defines; its two implementations are `peos` and `sequential`
+    rehearsal          all parties on one machine
+    transport          certificates, frames, connections
+
+The guarantee of shuffled reports is in `veil.accounting`.
 """
-
-from veil.accounting import bounds
-from veil.accounting.accountant import Bracket, Fakes, delta_of
-from veil.accounting.amplification import Amplified, Method, amplify, largest_local
-from veil.accounting.blanket import Blanket, blanket_of
-from veil.accounting.designs import Bound, ShuffleDesign, design, designs
-from veil.accounting.fakes import Shuffler, against_server, against_server_and_users, least_share, variance_with_fakes
-from veil.accounting.peos_designs import PeosDesign, design_peos, designs_peos
-from veil.accounting.rivals import AUE, Base, Laplace, random_reports, rap, rap_removal, solh_buckets
-
-__all__ = [
-    "AUE",
-    "Amplified",
-    "Base",
-    "Blanket",
-    "Bound",
-    "Bracket",
-    "Fakes",
-    "Laplace",
-    "Method",
-    "PeosDesign",
-    "ShuffleDesign",
-    "Shuffler",
-    "against_server",
-    "against_server_and_users",
-    "amplify",
-    "blanket_of",
-    "bounds",
-    "delta_of",
-    "design",
-    "design_peos",
-    "designs",
-    "designs_peos",
-    "largest_local",
-    "least_share",
-    "random_reports",
-    "rap",
-    "rap_removal",
-    "solh_buckets",
-    "variance_with_fakes",
-]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from veil.shuffle import PeosDesign, design_peos
+from veil.accounting import PeosDesign, design_peos
 from veil_papers.common.claims import Says, by_point, span
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, brief, exhibit
 from veil_papers.peos.plan import DELTA, VALUES, Goal, Plan
@@ -57,8 +57,8 @@ def fakes(found: Found, plan: Plan) -> Parts:
     """Choice 1: how many fakes three promises need."""
     yield from _panels(found, plan, "fakes", lambda one: one.fakes)
     yield (
-        "`veil.shuffle.design_peos`: the least variance over the number of fakes, the local eps, GRR and OLH with any "
-        f"number of buckets; {VALUES} values, delta = {DELTA:g}, at most 10 fakes for each user. No point where no "
+        "`veil.accounting.design_peos`: the least variance over the number of fakes, the local eps, GRR and OLH with "
+        f"any number of buckets; {VALUES} values, delta = {DELTA:g}, at most 10 fakes for each user. No point where no "
         "fakes are needed. Dashed: by Corollaries 9.5.2 and 9.5.3, which need an eps of at most 1."
     )
     every = [(goal, one) for of in found.values() for (_, goal), one in of.items()]

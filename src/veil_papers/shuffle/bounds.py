@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from veil.accounting import Method, amplify, design
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, Mechanism, SubsetSelection
-from veil.shuffle import Method, amplify, design
 from veil_papers.common.claims import Says, by_point, each, span
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, brief, exhibit
 from veil_papers.shuffle.plan import Plan
@@ -140,7 +140,10 @@ def designs(plan: Plan) -> Parts:
             advance(1)
     curves = tuple(Curve(way, tuple(of), tuple(variance for _, variance in of.values())) for way, of in found.items())
     yield Panel(f"{people:,} people, {values:,} values, local eps up to {cap:g}", "central eps", "variance", curves)
-    yield "`veil.shuffle.design`, delta = 1e-9. The thesis chooses between GRR and SOLH, the blanket between six kinds."
+    yield (
+        "`veil.accounting.design`, delta = 1e-9. "
+        "The thesis chooses between GRR and SOLH, the blanket between six kinds."
+    )
     pairs = {at: (found["thesis"][at], found["blanket"][at]) for at in plan.designed}
     told = "; ".join(
         f"{brief(theirs[1] / ours[1])} times (eps_c = {at:g}, {theirs[0]} and {ours[0]})"

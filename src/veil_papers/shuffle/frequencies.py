@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from veil.accounting import random_reports, rap, rap_removal, solh_buckets
 from veil.mechanisms import OLH
-from veil.shuffle import random_reports, rap, rap_removal, solh_buckets
 from veil_papers.common.claims import Says, by_point, span
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Tally
+from veil.accounting import AUE, Base, Laplace, Method, largest_local, random_reports, rap, rap_removal, solh_buckets
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, SUE, FrequencyOracle, HadamardResponse, PureOracle
-from veil.shuffle import AUE, Base, Laplace, Method, largest_local, random_reports, rap, rap_removal, solh_buckets
 from veil_papers.common.asking import drawn_tally
 from veil_papers.shuffle.plan import CAP
 

@@ -216,8 +216,7 @@ def test_lines_of_the_collector_are_ascii(capfd: pytest.CaptureFixture[str]) -> 
 
 # Modules that write to a terminal or a log by themselves; everything else goes through `Screen` and `outcome`.
 WRITERS = {
-    "cli/output.py": {"echo", "secho", "write"},  # what was escaped, and JSON
-    "cli/output.py": {"Console"},
+    "cli/output.py": {"Console", "echo", "secho", "write"},  # what was escaped, and JSON
     "cli/main.py": {"echo"},  # the version
     "cli/sql.py": {"echo"},  # CSV, escaped for a terminal
     "cli/crowd.py": {"print"},  # numbers

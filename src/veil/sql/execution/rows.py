@@ -132,8 +132,8 @@ class Rows(ABC):
         """The first pass: one class per different combination of the keys' values and of the conditions that hold.
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
-        integers: what is added up is taken on a decimal scale, see `veil.sql.language.weights`. A NULL counts as 0 and as not
-        true. `where` is what the query's condition demands of public columns alone: where it is
+        integers: what is added up is taken on a decimal scale, see `veil.sql.language.weights`. A NULL counts as 0 and
+        as not true. `where` is what the query's condition demands of public columns alone: where it is
         not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero. `admit` gets
         the number of weights and of classes, and may refuse them before the classes are read and sums are made.
         """
