@@ -242,7 +242,7 @@ def test_arguments_are_not_expanded_on_windows(monkeypatch: pytest.MonkeyPatch) 
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, io.StringIO())
     run()
-    assert given == {"windows_expand_args": False}
+    assert given == {"prog_name": "veil", "windows_expand_args": False}
 
 
 def test_a_list_of_files_may_hold_names_with_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

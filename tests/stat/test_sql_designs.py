@@ -93,8 +93,8 @@ def answers(name: str, reading: Reading, runs: int = RUNS) -> dict[str, tuple[Fl
             values = table.design.values(table, boxes, counts)
             moments = Moments(values, 2, len(counts))
             moments.add(choice, values.of(columns), weights)
-            told = moments.totals(counts, totals, products, np.ones(2)).doubles()
-            found[query].append([told.values, np.sqrt(np.diag(told.covariance))])
+            told = moments.totals(counts, totals, products, np.ones(2))
+            found[query].append([told.values.astype(np.float64), np.sqrt(np.diag(told.covariance).astype(np.float64))])
     return {
         query: (weights @ inside(QUERIES[query]).astype(np.float64), *np.moveaxis(np.array(every), 1, 0))
         for query, every in found.items()

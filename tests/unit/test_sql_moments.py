@@ -9,7 +9,7 @@ import pytest
 
 from veil.errors import WireError
 from veil.sql.designs.base import Values
-from veil.sql.execution.sums import Moments, decimals, integers
+from veil.sql.execution.sums import Moments, Totals, decimals, integers
 
 GROUPS = 3
 
@@ -36,7 +36,9 @@ def rows(n: int, seed: int = 0, large: int = 1):
 
 def totals(groups, numbers, weights, constant=0.25, order=None, pieces=1):
     units = np.array([1.0, 0.01])
-    return _totals(groups, numbers, weights, constant, order, pieces).scaled(decimals(units)).doubles()
+    made = _totals(groups, numbers, weights, constant, order, pieces).scaled(decimals(units))
+    among = None if made.among is None else made.among.astype(np.float64)
+    return Totals(made.values.astype(np.float64), made.covariance.astype(np.float64), among)
 
 
 def _totals(groups, numbers, weights, constant=0.25, order=None, pieces=1):
@@ -179,5 +181,5 @@ def test_a_large_mean_leaves_the_error_of_a_spread_as_it_is():
     assert moved.error(np.array(slope[1])) == pytest.approx(near.error(np.array(slope[0])), rel=0.02)
     # the rival on the same numbers: their covariances as doubles
     doubles = np.array(slope[1], np.float64)
-    variance = doubles @ moved.doubles().covariance @ doubles
+    variance = doubles @ moved.covariance.astype(np.float64) @ doubles
     assert abs(variance / near.error(np.array(slope[0])) ** 2 - 1) > 10

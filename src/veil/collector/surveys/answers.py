@@ -144,13 +144,13 @@ def _with_size(result: Result) -> tuple[Result, int]:
 
 
 def size_in_memory(value: Any) -> int:
-    """Return about how many bytes an object takes with everything that it refers to; what it shares counts once."""
-    total, seen, waiting = 0, set[int](), [value]
+    """Return the approximate memory of an object and of everything it refers to, in bytes; shared parts count once."""
+    total, counted, waiting = 0, set[int](), [value]
     while waiting:
         item = waiting.pop()
-        if id(item) in seen or isinstance(item, type):
+        if id(item) in counted or isinstance(item, type):
             continue
-        seen.add(id(item))
+        counted.add(id(item))
         total += sys.getsizeof(item)
         if isinstance(item, np.ndarray):
             total += item.nbytes if item.base is not None else 0

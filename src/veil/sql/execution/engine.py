@@ -57,7 +57,7 @@ def run(query: Query, rows: Rows) -> Answer:
     admit(cost_of(query, table, rows.people))
 
     def weighed(weights: int, classes: int) -> None:
-        """Refuse what is too much for so many classes, before they are read and their weights are added up."""
+        """Refuse the query if its classes need more than the limits; called before the classes are read."""
         admit(cost_of(query, table, rows.people, weights, classes))
 
     counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where), weighed)

@@ -183,7 +183,7 @@ class CollectedRows(Rows):
 
 
 def counted_by(passes: Passes, admit: Callable[[int, int], None] = anything) -> Counted:
-    """The classes of a query's rows, once the table of classes is made; `admit` may refuse so many."""
+    """Return the classes of a query's rows; `admit` may refuse the number of weights and of classes."""
     database, connection = passes.database, passes.connection
     ((many,),) = database.execute(connection, select(["count(*)"], passes.found))
     if many > _MOST_CLASSES:

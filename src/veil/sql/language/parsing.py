@@ -86,9 +86,9 @@ class _Reading:
             offset=self._count("offset") or 0,
             explain=self.source.explain,
             remarks=tuple(self.conditions.remarks),
-            text_bytes=sum(lengths.made for lengths in self.scalars.lengths.values()),
+            text_bytes=sum(lengths.copies for lengths in self.scalars.lengths.values()),
             key_bytes=sum(
-                self.scalars.lengths[held.key.sql].result for held in self.keys if isinstance(held.key, PublicKey)
+                self.scalars.lengths[item.key.sql].result for item in self.keys if isinstance(item.key, PublicKey)
             ),
         )
 

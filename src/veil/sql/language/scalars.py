@@ -76,39 +76,43 @@ class Lengths(NamedTuple):
 
     result: int
     """The text that the expression returns."""
-    made: int = 0
-    """All texts together that its functions make for one row."""
+    copies: int = 0
+    """The sum of all texts that its functions return for one row."""
 
 
 def check_lengths(node: Node, column: Callable[[Node], int], refused: Callable[[Node, str], SqlError]) -> Lengths:
-    """Return how long the texts of an expression can be; raise what `refused` makes where one can be too long.
+    """Return upper bounds on the texts of an expression; raise the error of `refused` if a text can be too long.
 
-    `column` tells how long the text of a column can be.
+    `column` returns the maximum length of the text of a column.
     """
-    made = 0
-    if node.key == "literal":
-        found = len(node.this.encode())
-    elif node.key == "column":
-        found = column(node)
-    elif node.key in ("identifier", "datatype", "datatypeparam", "var"):
+    if node.key in ("identifier", "datatype", "datatypeparam", "var"):
         return Lengths(0)
+    copies = 0
+    if node.key == "literal":
+        length = len(node.this.encode())
+    elif node.key == "column":
+        length = column(node)
     else:
-        parts = dict[str, int]()
-        for name, held in node.args.items():
-            inner = held if isinstance(held, list) else [held]
-            if all(hasattr(one, "key") for one in inner):
-                lengths = [check_lengths(one, column, refused) for one in inner]
-                parts[name] = sum(one.result for one in lengths)
-                made += sum(one.made for one in lengths)
-        found = _NUMBER if node.key in _NO_TEXT else _made(node, parts)
-        made += 0 if node.key in _NO_TEXT or node.key in _NO_COPY else found
-    if found > MOST_BYTES:
+        arguments = {name: [check_lengths(x, column, refused) for x in parts] for name, parts in _arguments(node)}
+        length = _result_length(node, {name: sum(x.result for x in parts) for name, parts in arguments.items()})
+        copies = sum(x.copies for parts in arguments.values() for x in parts)
+        copies += 0 if node.key in _NO_TEXT | _NO_COPY else length
+    if length > MOST_BYTES:
         raise refused(node, f"this could become a text of more than {MOST_BYTES:,} bytes")
-    return Lengths(found, made)
+    return Lengths(length, copies)
 
 
-def _made(node: Node, parts: dict[str, int]) -> int:
-    """What a function makes of its arguments."""
+def _arguments(node: Node) -> Iterator[tuple[str, list[Node]]]:
+    for name, value in node.args.items():
+        parts = value if isinstance(value, list) else [value]
+        if all(hasattr(part, "key") for part in parts):
+            yield name, parts
+
+
+def _result_length(node: Node, parts: dict[str, int]) -> int:
+    """Return an upper bound on the text that a function returns for arguments of these lengths."""
+    if node.key in _NO_TEXT:
+        return _NUMBER
     if node.key in ("replace", "regexpreplace"):
         return 2 * (parts.get("this", 0) + 1) * (parts.get("replacement", 0) + 1)
     if node.key == "timetostr":  # %A and the like stand for whole words
