@@ -17,7 +17,7 @@ import numpy as np
 from bench.peak import peak_mb
 
 from veil.domain import Bits
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.metrics import f1
@@ -73,12 +73,12 @@ def judge(found: dict[float, list[Decoded]]) -> tuple[list[tuple[str, str, str]]
 
 def _decode_here(epsilon: float, seed: int) -> Decoded:
     small = PEM(epsilon, Bits(32), 2, 1 << 12, oracle="PGR")
-    small.read(InMemory(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
+    small.read(MemoryCollection(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
     held, ranking = exponential_bits(PEOPLE, BITS, seed)
     search = PEM(epsilon, Bits(BITS), K, BUDGET, oracle="PGR")
     reports = search.survey.randomize(held, SeededForExperiments(seed))
     start = time.process_time()  # one thread: the seconds that it would take on a core of its own
-    found = search.read(InMemory(search.survey, reports))
+    found = search.read(MemoryCollection(search.survey, reports))
     seconds = time.process_time() - start
     candidates = sum(step.candidates for step in found.history)
     return Decoded(candidates, seconds, peak_mb(), f1(found.values, ranking[:K]))

@@ -18,11 +18,11 @@ import psutil
 from bench.timing import best_times, local
 
 from veil import OLH, Survey
-from veil.engines import InFiles
-from veil.engines.spark import SparkCollected, open_session
+from veil.engines import FileCollection
+from veil.engines.spark import SparkCollection, open_session
 from veil.entropy import SeededForExperiments
 from veil.files.reports import write_parquet
-from veil.simulation import Simulated
+from veil.simulation import SimulatedCollection
 from veil.survey import People
 from veil.wire.tallies import encode_tally
 
@@ -80,7 +80,7 @@ class _Memory:
 def _reports(folder: Path, survey: Survey, people: int) -> Path:
     path = folder / "reports.parquet"
     codes = np.random.default_rng(SEED).integers(0, survey.domain.size, people).astype(np.uint64)
-    write_parquet(path, survey, Simulated(survey, People(codes), SeededForExperiments(SEED)).reports())
+    write_parquet(path, survey, SimulatedCollection(survey, People(codes), SeededForExperiments(SEED)).reports())
     return path
 
 
@@ -90,7 +90,7 @@ def main(folder: Path, people: int) -> None:
     survey = Survey(OLH(1.0, 1024))
     path = _reports(folder, survey, people)
     spark = open_session("spark-local", **{"spark.master": "local[2]"})
-    far, here = SparkCollected.files(spark, survey, [path]), InFiles(survey, [path])
+    far, here = SparkCollection.files(spark, survey, [path]), FileCollection(survey, [path])
     tallies = encode_tally(far.tally()), encode_tally(here.tally())  # the JVM, the workers and the kernels are warm now
     memory = _Memory()
     (spark_s, local_s), _ = best_times([local(place.tally, 1) for place in (far, here)], TURNS)

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.timing import Contestant, NotRunError, Row, Setting, once
 from veil import OLH, Survey
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.surveys.catalogue import Catalogue, draft_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,7 +83,7 @@ class _Server:
 
 @contextlib.contextmanager
 def _collector(folder: Path) -> Iterator[_Server]:
-    store = open_store(Settings(folder=str(folder)))
+    store = open_store(CollectorSettings(folder=str(folder)))
     catalogue = Catalogue(store)
     catalogue.create(draft_of(SURVEY, {}, precision=86_400, minimum=100))
     catalogue.open(SURVEY.task)

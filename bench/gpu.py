@@ -92,10 +92,10 @@ def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
 
 
 def counter(code: str | None = None, threads: int = 256, blocks: int = 2100) -> tuple[Cupy, Any]:
-    from veil.engines.gpu import Cupy, Launched
+    from veil.engines.gpu import Cupy, GpuCounter
 
     driver = Cupy(threads, code)
-    return driver, Launched(driver, blocks)
+    return driver, GpuCounter(driver, blocks)
 
 
 def on_device(work: Callable[[], object], repeats: int = 7) -> float:
@@ -275,14 +275,14 @@ def mechanism_speed(board: Board) -> None:
 
 def pem_equal(board: Board) -> None:
     import veil
-    from veil.engines import InMemory
+    from veil.engines import MemoryCollection
     from veil.engines.gpu import cuda
     from veil.hitters import PEM
 
     values = np.random.default_rng(3).zipf(1.3, 100_000) % (1 << 32)
     for oracle in ("OLH", "PGR"):
         study = PEM(4.0, veil.Bits(32), k=8, budget=1 << 16, oracle=oracle)
-        collected = InMemory(study.survey, study.survey.randomize(values))
+        collected = MemoryCollection(study.survey, study.survey.randomize(values))
         local = study.read(collected)
         with cuda():
             assert study.read(collected) == local
@@ -292,7 +292,7 @@ def pem_equal(board: Board) -> None:
 def pem_large(board: Board) -> None:
     """2^26 candidates in one round for everybody, and over the rounds of a search of 64 bits."""
     import veil
-    from veil.engines import InMemory
+    from veil.engines import MemoryCollection
     from veil.engines.gpu import cuda
     from veil.hitters import PEM
 
@@ -302,7 +302,7 @@ def pem_large(board: Board) -> None:
         held = rng.integers(0, 1 << bits, 8, dtype=np.uint64)
         values = np.where(rng.random(1_000_000) < 0.5, rng.choice(held, 1_000_000),
                           rng.integers(0, 1 << bits, 1_000_000, dtype=np.uint64))  # fmt: skip
-        collected = InMemory(study.survey, study.survey.randomize(values))
+        collected = MemoryCollection(study.survey, study.survey.randomize(values))
         start = time.perf_counter()
         with cuda():
             found = study.read(collected)

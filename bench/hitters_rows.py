@@ -13,7 +13,7 @@ import numpy as np
 from bench.ours import threads
 from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, Bits, simulate
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.itemsets import SVSM
@@ -37,7 +37,7 @@ def hitters_rows(setting: Setting) -> Iterator[Row]:
 def _pem_row(turns: int) -> Row:
     search = PEM(1.0, Bits(BITS), K, BUDGET)
     held, _ = exponential_bits(PEOPLE, BITS, seed=0)
-    stored = InMemory(search.survey, search.survey.randomize(held, SeededForExperiments(0)))
+    stored = MemoryCollection(search.survey, search.survey.randomize(held, SeededForExperiments(0)))
     found = search.read(stored)
     pairs = sum(step.people * step.candidates for step in found.history)
     queries = sum(step.candidates for step in found.history)

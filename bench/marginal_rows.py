@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bench.ours import threads
 from bench.timing import Contestant, Row, Setting, local
 from veil import Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.marginals import CALM
 from veil.marginals.maxent import reconstruct, reconstruct_many
@@ -49,7 +49,7 @@ def marginal_rows(setting: Setting) -> Iterator[Row]:
         yield _drawn(pairs, min(turns, 3))
 
 
-def _stored(baskets: Transactions) -> tuple[CALM, InMemory]:
+def _stored(baskets: Transactions) -> tuple[CALM, MemoryCollection]:
     """Reports about all pairs of the items that most people hold."""
     items = list(baskets.top_items(ATTRIBUTES))
     rows = np.repeat(np.arange(baskets.people), baskets.sizes)
@@ -59,7 +59,7 @@ def _stored(baskets: Transactions) -> tuple[CALM, InMemory]:
         held[rows[baskets.sets.items == item]] = 1
         columns[f"item{item}"] = held
     study = CALM(EPSILON, Record.of(**dict.fromkeys(columns, 2)), k=3, users=PEOPLE, sets=2)
-    return study, InMemory(study.survey, study.survey.randomize(columns, SeededForExperiments(0)))
+    return study, MemoryCollection(study.survey, study.survey.randomize(columns, SeededForExperiments(0)))
 
 
 def _against(what: str, ours: Contestant, limit: float, turns: int, required: float | None = 1.0) -> Row:
@@ -70,7 +70,7 @@ def _against(what: str, ours: Contestant, limit: float, turns: int, required: fl
 # -- collected and made consistent ---------------------------------------------------------------------------------
 
 
-def _collected(study: CALM, stored: InMemory, turns: int) -> Iterator[Row]:
+def _collected(study: CALM, stored: MemoryCollection, turns: int) -> Iterator[Row]:
     what = f"tables of {len(study.family)} views collected and made consistent, n = 2^18"
     ours = local(lambda: study.read(stored).repaired, 1)
     (reports,) = stored.chunks()

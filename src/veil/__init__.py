@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from veil.reports.tally import Tally, merge
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
-    from veil.study import STUDIES, Collected, Kept, OneRound, Round, Study, StudyRun, study_from_json
+    from veil.study import STUDIES, Collection, OneRound, Round, Study, StudyRun, TallyCollection, study_from_json
     from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
 
 __version__ = VERSION
@@ -84,7 +84,16 @@ _HOMES = {
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
-    "veil.study": ("STUDIES", "Collected", "Kept", "OneRound", "Round", "Study", "StudyRun", "study_from_json"),
+    "veil.study": (
+        "STUDIES",
+        "Collection",
+        "TallyCollection",
+        "OneRound",
+        "Round",
+        "Study",
+        "StudyRun",
+        "study_from_json",
+    ),
     "veil.survey": ("AllOf", "EachOf", "OneOf", "Public", "Question", "Survey"),
     "veil.reports.tally": ("Tally", "merge"),
 }
@@ -106,7 +115,7 @@ __all__ = [
     "Bits",
     "Categories",
     "Client",
-    "Collected",
+    "Collection",
     "EachOf",
     "Estimate",
     "Guarantee",
@@ -115,7 +124,6 @@ __all__ = [
     "Integers",
     "Interval",
     "Items",
-    "Kept",
     "Ledger",
     "LinearHashing",
     "OneOf",
@@ -134,6 +142,7 @@ __all__ = [
     "SubsetSelection",
     "Survey",
     "Tally",
+    "TallyCollection",
     "Text",
     "VeilError",
     "choose",

@@ -23,7 +23,7 @@ from veil.errors import InputError
 from veil.histogram import Questions
 from veil.marginals import Joint
 from veil.marginals.known import KnownJoint
-from veil.marginals.marginal import Cells
+from veil.marginals.marginal import CellTable
 from veil.numeric import without_bands
 from veil.planning.rebuilding import at_epsilon
 from veil.privacy import Guarantee
@@ -72,7 +72,7 @@ class Held:
 
         `question` is that of one part of the results of a whole survey.
         """
-        if isinstance(result, (Joint, Cells)):
+        if isinstance(result, (Joint, CellTable)):
             known = self._joint(result.record)
             return None if known is None else known.truth(result)
         view = self._view(result, question)
@@ -127,8 +127,8 @@ class Held:
         return None
 
     def _error(self, result: Result, question: int | None) -> float:
-        joint = self._joint(result.record) if isinstance(result, (Joint, Cells)) else None
-        if joint is not None and isinstance(result, (Joint, Cells)):
+        joint = self._joint(result.record) if isinstance(result, (Joint, CellTable)) else None
+        if joint is not None and isinstance(result, (Joint, CellTable)):
             return math.sqrt(joint.sse(result, self.k))
         view, table = self._view(result, question), result.table()
         known = None if view is None else self._truth(view, table)

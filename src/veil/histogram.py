@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from veil.accounting import Amplified, Shuffler
+from veil.accounting import ShuffleGuarantee, Shuffler
 from veil.domain import Domain
 from veil.domain.text_values import is_time, parse_time
 from veil.errors import EmptyError, InputError, ParameterError
@@ -16,7 +16,7 @@ from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.study import Collected, OneRound
+from veil.study import Collection, OneRound
 from veil.survey import Survey
 from veil.tools.numbers import is_int
 
@@ -73,18 +73,18 @@ class Histogram(OneRound[Estimate]):
         return 0 if self.shuffler is None else self.shuffler.fakes
 
     @cached_property
-    def central(self) -> Amplified | None:
+    def central(self) -> ShuffleGuarantee | None:
         """What people are promised towards whoever sees only shuffled reports, where there is a shuffler."""
         return None if self.shuffler is None else self.shuffler.central(self.oracle)
 
     @cached_property
-    def among_fakes(self) -> Amplified | None:
+    def among_fakes(self) -> ShuffleGuarantee | None:
         """What people are promised even if all others tell the reader what they sent, where there are fakes."""
         if self.shuffler is None or not self.shuffler.fakes:
             return None
         return self.shuffler.among_fakes(self.oracle)
 
-    def answer(self, collected: Collected) -> Estimate:
+    def answer(self, collected: Collection) -> Estimate:
         chosen = None if self.candidates is None else {0: _values(self.oracle.domain, self.candidates)}
         tally = collected.tally(candidates=chosen)
         found: Estimate = self.survey.estimate_question(tally, 0, population=collected.population)
@@ -92,7 +92,7 @@ class Histogram(OneRound[Estimate]):
             found = replace(found, lineage=(*found.lineage, self._shuffled(collected)))
         return found if self.post is None else found.post(self.post)
 
-    def _shuffled(self, collected: Collected) -> str:
+    def _shuffled(self, collected: Collection) -> str:
         """The shuffle as a step of the lineage, with the promise that so many reports and fakes are worth."""
         assert self.shuffler is not None
         # no more than were planned: the fakes of several collections add up, but each hides its own people alone
@@ -144,7 +144,7 @@ class Questions(OneRound[Result]):
     def with_candidates(self, candidates: Any) -> Questions:
         return replace(self, candidates=tuple(candidates))
 
-    def answer(self, collected: Collected) -> Result:
+    def answer(self, collected: Collection) -> Result:
         asked = None if self.question is None else (self.question,)
         domain = self.survey.questions[self.question or 0].view.values
         chosen = None if self.candidates is None else {self.question or 0: _values(domain, self.candidates)}

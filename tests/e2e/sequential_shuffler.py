@@ -11,7 +11,7 @@ from typing import Any
 
 from veil.shuffle.protocol import Attempt
 from veil.shuffle.sequential import Sequential
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.shuffler import ShufflerProcess
 
 
@@ -43,5 +43,5 @@ if __name__ == "__main__":
             end_at(stage)
         case ["tamper"]:
             tamper()
-    settings = Settings.read(Path(sys.argv[1]))
+    settings = PartySettings.read(Path(sys.argv[1]))
     asyncio.run(ShufflerProcess(settings, Sequential.of(settings)).listen(lambda: print("ready", flush=True)))

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import Bits, Text, simulate
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, HeavyHitters, pem1, tree_hist
 
@@ -89,7 +89,7 @@ def test_by_roles(tmp_path: Path, oracle: str) -> None:
         search.survey.randomize(some, SeededForExperiments(5 + i)) for i, some in enumerate(np.array_split(held(), 2))
     ]
     document = veil_json("estimate", study, *parts)
-    same(document, search.read(InMemory(search.survey, reports)))
+    same(document, search.read(MemoryCollection(search.survey, reports)))
     assert document["population"] == PEOPLE
     # reports do not depend on how many are looked for
     more = veil_json("estimate", study, *parts, "--set", "k=5", "--set", "keep=20")

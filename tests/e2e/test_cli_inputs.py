@@ -23,7 +23,7 @@ from veil.cli.main import app
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
 from veil.files import ValueFile, read_values, values_of
-from veil.files.values import WithoutMissing, read_columns
+from veil.files.values import MissingPolicy, read_columns
 from veil.itemsets import SVIM
 from veil.view import Project
 
@@ -222,7 +222,7 @@ def test_a_quoted_empty_cell_is_missing_unless_it_is_a_label(tmp_path: Path) -> 
     path = tmp_path / "v.csv"
     path.write_text('"drink","age"\n"tea","30"\n"",""\n"coffee","40"\n')  # as pandas quotes everything
     for survey, column in ((Survey(GRR(1.0, DRINKS)), "drink"), (Survey(GRR(1.0, Integers(0, 99))), "age")):
-        without = WithoutMissing("skip")
+        without = MissingPolicy("skip")
         assert sum(table.num_rows for table in read_values(path, survey, column, without=without)) == 2
         assert without.skipped == 1
     (table,) = read_values(path, Survey(GRR(1.0, ["tea", "coffee", ""])), "drink")

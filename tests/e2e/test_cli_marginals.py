@@ -19,7 +19,7 @@ from veil.errors import InputError, MismatchError
 from veil.histogram import Histogram
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.results import load
-from veil.study import Kept
+from veil.study import TallyCollection
 
 AGES = ["18-39", "40-64", "65+"]
 PERSON = Record.of(age=AGES, sex=["f", "m"], smokes=2, children=Integers(0, 3), region=["01", "02", "10"])
@@ -292,7 +292,7 @@ def test_a_tally_of_another_task(folder: Path, tmp_path: Path) -> None:
     for command in (["estimate"], ["synthesize", "-n", 5, "-o", tmp_path / "o.csv"]):
         assert "another task" in refused(*command, save_study(tmp_path, other), folder / "tally.bin", code=4)
     with pytest.raises(MismatchError):
-        other.read(Kept(STUDY.survey, STUDY.survey.tally(STUDY.survey.randomize(people().slice(0, 10)))))
+        other.read(TallyCollection(STUDY.survey, STUDY.survey.tally(STUDY.survey.randomize(people().slice(0, 10)))))
 
 
 def test_records_that_do_not_belong(folder: Path, tmp_path: Path) -> None:

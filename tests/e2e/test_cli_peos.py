@@ -15,9 +15,9 @@ from veil import GRR, OLH, SubsetSelection
 from veil.accounting import Shuffler
 from veil.histogram import Histogram
 from veil.shuffle.collection import Device
-from veil.shuffle.plan import Plan
+from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.rehearsal import free_addresses, running
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.transport.certificates import make_authority
 
 PEOPLE, VALUES, FAKES = 300, 4, 120
@@ -30,11 +30,11 @@ def study_file(folder: Path, oracle: Any = None) -> Path:
     return path
 
 
-def parties(tmp_path: Path, *more: Any, oracle: Any = None) -> tuple[Path, Plan]:
+def parties(tmp_path: Path, *more: Any, oracle: Any = None) -> tuple[Path, CollectionPlan]:
     folder = tmp_path / "parties"
     places = [word for place in free_addresses(3) for word in ("--address", place)]
     veil("peos", "keys", folder, "--study", study_file(tmp_path, oracle), "--fakes", FAKES, *places, *more)
-    return folder, Plan.read(folder / "plan.json")
+    return folder, CollectionPlan.read(folder / "plan.json")
 
 
 def values(tmp_path: Path) -> Path:
@@ -116,7 +116,7 @@ def test_parties_that_make_their_own_keys(tmp_path: Path) -> None:
     make_authority(folder, names)
     shutil.copy(own / "secret.json", folder / "secret.json")
     with running(plan, folder):
-        device = Device(Settings.read(folder / "device.toml"))
+        device = Device(PartySettings.read(folder / "device.toml"))
         assert device.answer([0, 1, 2]) == 3  # as a person's own device does, one after the other
         assert device.answer([3]) == 1
         assert veil_json("peos", "server", "--config", folder / "server.toml")["people"] == 4
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert "planned with 50 fakes" in refused("--fakes", 60, asked=planned)
     made = tmp_path / "made"
     veil("peos", "keys", made, "--study", planned, "--bits", 512)
-    assert Plan.read(made / "plan.json").fakes == 50
+    assert CollectionPlan.read(made / "plan.json").fakes == 50
     assert "holds a plan already" in veil("peos", "keys", made, "--study", study, code=3).output.replace("\n", " ")
 
 

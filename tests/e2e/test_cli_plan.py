@@ -20,7 +20,7 @@ from veil.hitters import PEM
 from veil.itemsets import SVSM
 from veil.numeric import Hierarchy, HybridMean
 from veil.results.estimate import Estimate
-from veil.study import STUDIES, Collected, OneRound, study_from_json
+from veil.study import STUDIES, Collection, OneRound, study_from_json
 
 app = typer.Typer(add_completion=False)
 app.command()(plan)
@@ -41,7 +41,7 @@ class Shyness(OneRound[Estimate]):
     def survey(self) -> Survey:
         return Survey(GRR(self.epsilon, self.held))
 
-    def answer(self, collected: Collected) -> Estimate:
+    def answer(self, collected: Collection) -> Estimate:
         return collected.estimate((0,), collected.tally().part(0))
 
 

@@ -26,7 +26,7 @@ from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveD
 from veil.results.estimate import Estimate
 from veil.results.mean import Mean, MeanAndVariance
 from veil.results.render.files import load, save
-from veil.study import STUDIES, Collected, OneRound, Study
+from veil.study import STUDIES, Collection, OneRound, Study
 from veil.survey import AttributeSets
 from veil.view import Ancestor, Project
 from veil.wire.arrow import to_arrow
@@ -49,7 +49,7 @@ class Agreement(OneRound[Estimate]):
     def survey(self) -> Survey:
         return Survey(GRR(self.epsilon, ["no", "yes"]))
 
-    def answer(self, collected: Collected) -> Estimate:
+    def answer(self, collected: Collection) -> Estimate:
         found: Estimate = self.survey.estimate_question(collected.tally(), 0, population=collected.population)
         return found.post("norm-sub") if self.cautious else found
 
@@ -422,7 +422,7 @@ def test_a_finished_study_takes_nothing_more(tmp_path: Path, study: Path) -> Non
 
 def test_warnings_of_a_reading_are_lines_and_remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Doubtful(Agreement):
-        def answer(self, collected: Collected) -> Estimate:
+        def answer(self, collected: Collection) -> Estimate:
             warnings.warn("the model does not fit", FitWarning, stacklevel=1)
             warnings.warn("it may leak", PrivacyWarning, stacklevel=1)
             warnings.warn("it may leak", PrivacyWarning, stacklevel=1)

@@ -20,7 +20,7 @@ from veil.shuffle.coordinator import Shuffled
 from veil.shuffle.peos import Peos, Schedule
 from veil.shuffle.plan import DEVICE, SERVER
 from veil.shuffle.submissions import Submission, _leave, leave
-from veil.shuffle.transport.certificates import Identity, make_authority
+from veil.shuffle.transport.certificates import PartyIdentity, make_authority
 from veil.shuffle.transport.connections import dial
 
 Elements = NDArray[np.uint64]
@@ -289,13 +289,13 @@ def test_strangers_are_refused(world: World, tmp_path: Path) -> None:
     def shuffle_as(**changes: Any) -> Any:
         return world.shuffle(settings=world.settings(SERVER, **changes))
 
-    stranger = Identity(foreign / "server.crt", foreign / "server.key", tmp_path / "authority.crt")
+    stranger = PartyIdentity(foreign / "server.crt", foreign / "server.key", tmp_path / "authority.crt")
     with pytest.raises(PartyError, match=r"shuffler-.*(TLS|went away)"):
         shuffle_as(identity=stranger)
-    suspicious = Identity(tmp_path / "server.crt", tmp_path / "server.key", foreign / "authority.crt")
+    suspicious = PartyIdentity(tmp_path / "server.crt", tmp_path / "server.key", foreign / "authority.crt")
     with pytest.raises(PartyError, match="did not show the certificate of shuffler-1"):
         shuffle_as(identity=suspicious)
-    device = Identity(tmp_path / "device.crt", tmp_path / "device.key", tmp_path / "authority.crt")
+    device = PartyIdentity(tmp_path / "device.crt", tmp_path / "device.key", tmp_path / "authority.crt")
     with pytest.raises(PartyError, match="does not let device do this"):  # a device may not close a collection
         shuffle_as(identity=device)
     with pytest.raises(PartyError, match="does not let shuffler-1 do this"):  # nor may a shuffler leave shares

@@ -15,10 +15,10 @@ import pytest
 from veil.entropy import SeededForExperiments
 from veil.errors import PartyError, StoreError
 from veil.shuffle.coordinator import Coordinator, Shuffled
-from veil.shuffle.plan import Plan
+from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.rehearsal import free_addresses
 from veil.shuffle.sequential import Key, Sequential, SpotChecks, keys_in_plan, submissions_of, without_checks
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.submissions import Submission, leave
 from veil.shuffle.transport.certificates import make_authority
 
@@ -39,7 +39,7 @@ class Parties:
             key.write(folder / f"{name}.secret")
         addresses = tuple(zip(NAMES, free_addresses(3), strict=True))
         public = keys_in_plan([keys[name].public for name in NAMES], keys["server"].public)
-        plan = Plan("sequential", "march", {"kind": "none"}, FAKES, 64, addresses, public)
+        plan = CollectionPlan("sequential", "march", {"kind": "none"}, FAKES, 64, addresses, public)
         (folder / "plan.json").write_bytes(plan.to_bytes())
         for name in (*NAMES, "server", "device"):
             (folder / f"{name}.toml").write_text(
@@ -47,8 +47,8 @@ class Parties:
                 f'authority = "authority.crt"\ndata = "data-{name}"\nsecret = "{name}.secret"\npatience = 3\n'
             )
 
-    def settings(self, name: str) -> Settings:
-        return Settings.read(self.folder / f"{name}.toml")
+    def settings(self, name: str) -> PartySettings:
+        return PartySettings.read(self.folder / f"{name}.toml")
 
     def start(self, name: str, *how: str) -> None:
         script = Path(__file__).parent / "sequential_shuffler.py"

@@ -22,7 +22,7 @@ from veil.shuffle.coordinator import Coordinator, Shuffled
 from veil.shuffle.peos import Peos
 from veil.shuffle.plan import DEVICE, SERVER
 from veil.shuffle.protocol import Attempt
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.shuffler import ShufflerProcess
 from veil.shuffle.submissions import leave
 from veil.shuffle.transport.channel import Channel
@@ -78,13 +78,13 @@ class HalfFrameWhileMixing(Peos):
 
 
 @contextlib.asynccontextmanager
-async def honest(settings: Settings, protocol: Peos) -> AsyncIterator[None]:
+async def honest(settings: PartySettings, protocol: Peos) -> AsyncIterator[None]:
     async with _listening(ShufflerProcess(settings, protocol)):
         yield
 
 
 @contextlib.asynccontextmanager
-async def stalling(settings: Settings, protocol: Peos, stage: str) -> AsyncIterator[None]:
+async def stalling(settings: PartySettings, protocol: Peos, stage: str) -> AsyncIterator[None]:
     process = Stalling(settings, protocol)
     process.stage = stage
     async with _listening(process):
@@ -92,7 +92,7 @@ async def stalling(settings: Settings, protocol: Peos, stage: str) -> AsyncItera
 
 
 @contextlib.asynccontextmanager
-async def mixing(settings: Settings, protocol: Peos, kind: type[Peos]) -> AsyncIterator[None]:
+async def mixing(settings: PartySettings, protocol: Peos, kind: type[Peos]) -> AsyncIterator[None]:
     async with _listening(ShufflerProcess(settings, kind(protocol.plan))):
         yield
 
@@ -111,7 +111,7 @@ async def _listening(process: ShufflerProcess) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def impostor(settings: Settings, protocol: Peos, talk: str) -> AsyncIterator[None]:
+async def impostor(settings: PartySettings, protocol: Peos, talk: str) -> AsyncIterator[None]:
     """A shuffler with a certificate that never greets: "tcp" accepts alone, "tls" does the handshake, and so on."""
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,7 +157,7 @@ async def _stalls(world: World, name: str, how: Callable[..., Any], what: Any) -
     submissions = world.submissions(REPORTS, together=10)
     short: dict[str, Any] = {"silence": SILENCE, "limit": MAX_SECONDS}
 
-    def party(name: str, **changes: Any) -> tuple[Settings, Peos]:
+    def party(name: str, **changes: Any) -> tuple[PartySettings, Peos]:
         return world.settings(name, **changes), Peos(world.plan)
 
     async def leave_shares(**changes: Any) -> None:
@@ -281,7 +281,7 @@ def test_devices_leave_places_for_parties_and_make_room_for_each_other(tmp_path:
             await _admitted(settings)  # once those have been idle for long enough
             await asyncio.gather(*(channel.close() for channel in idle))
 
-        async def _admitted(settings: Settings) -> None:
+        async def _admitted(settings: PartySettings) -> None:
             async with asyncio.timeout(LIMIT):
                 while True:
                     try:

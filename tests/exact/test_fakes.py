@@ -18,7 +18,7 @@ from veil.mechanisms import PureOracle
 from veil.post import redraw_counts
 from veil.post.selection import redraw
 from veil.reports.tally import Tally
-from veil.results.laws import Fakes, SupportLaw, least_support
+from veil.results.laws import FakeLaw, SupportLaw, least_support
 from veil.wire.ring import Ring, ring_of
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def test_the_variance_is_the_formula() -> None:
     f = np.array([0.0, 0.3, 1.0])
     known = (n * (q * (1 - q) + f * (p * (1 - p) - q * (1 - q))) + fakes / d * (1 - 1 / d)) / (n * (p - q)) ** 2
     assert np.allclose(estimate.variance_at(f), known, rtol=1e-12)
-    assert estimate.fakes == Fakes(fakes, Fraction(1, d), Fraction(0))
+    assert estimate.fakes == FakeLaw(fakes, Fraction(1, d), Fraction(0))
     assert estimate.lineage == ("GRR(epsilon=1.5)", "300 uniform fakes removed")
 
 
@@ -110,7 +110,7 @@ def test_totals_have_the_variance_of_their_fakes(oracle: PureOracle) -> None:
     u, pair = oracle.fake_support, oracle.fake_pair
     assert u is not None
     assert pair is not None
-    fakes = Fakes(1, u, pair)
+    fakes = FakeLaw(1, u, pair)
     if isinstance(oracle, GRR):
         both = [Fraction(1, 3)] * 3
         chances = {1: both[0] + both[1], 0: both[2]}
@@ -205,7 +205,7 @@ def test_imagined_people_come_with_fakes(oracle: PureOracle) -> None:
     held, random = np.array([500, 300, 200, 0]), np.random.default_rng(1)
     assert oracle.fake_support is not None
     assert oracle.fake_pair is not None
-    fakes = Fakes(3000, oracle.fake_support, oracle.fake_pair)
+    fakes = FakeLaw(3000, oracle.fake_support, oracle.fake_pair)
     drawn = np.array([redraw(oracle.noise, held, random, fakes) for _ in range(4000)])
     estimate = oracle.estimate(
         Tally(oracle.digest, redraw_counts(oracle.noise, held, random), 1000, 1000, 1000, fakes=3000)

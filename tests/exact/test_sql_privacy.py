@@ -27,7 +27,7 @@ from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.privacy import WORD, exp_below
 from veil.reports.columns import Reports
 from veil.sql.columns import Category, Measure
-from veil.sql.designs.base import Design, Values
+from veil.sql.designs.base import Design, RowEstimator
 from veil.sql.designs.budget import HI
 from veil.sql.designs.conjunction import SC
 from veil.sql.designs.grids import Grids
@@ -117,7 +117,7 @@ def phi(boxes: Sequence[Box]) -> NDArray[np.float64]:
     return np.array([float(any(all(map(inside, held, box)) for box in boxes)) for held in HELD])
 
 
-def bias(table: Table, values: Values, boxes: Sequence[Box], columns: Any, chance: Any, counts: Any) -> float:
+def bias(table: Table, values: RowEstimator, boxes: Sequence[Box], columns: Any, chance: Any, counts: Any) -> float:
     """How far the expected number of one row is from what it stands for, at most over all held values."""
     names = table.survey.ask.layout.names
     numbers = values.of({name: columns[name] for name in names})

@@ -20,14 +20,14 @@ from veil.sql.language.parsing import parse
 from veil.sql.language.query import (
     Box,
     Expression,
-    Holds,
-    InRuns,
+    InRanges,
     KeyValue,
     Number,
     Operation,
-    PrivateKey,
+    PrivateGroup,
+    PublicCondition,
     Query,
-    Total,
+    SumTerm,
 )
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
@@ -110,7 +110,7 @@ def holding(query: Query, drop: int | None = None) -> list[bool]:
 def value(expression: Expression, totals: list[float], keys: tuple[Any, ...]) -> float:
     if isinstance(expression, Number):
         return expression.value
-    if isinstance(expression, Total):
+    if isinstance(expression, SumTerm):
         return totals[expression.index]
     if isinstance(expression, KeyValue):
         return float(keys[expression.index])
@@ -131,10 +131,10 @@ def value(expression: Expression, totals: list[float], keys: tuple[Any, ...]) ->
 
 def answered(query: Query, drop: int | None = None) -> dict[tuple[Any, ...], list[float]]:
     """The outputs of each group, from raw rows."""
-    public = iter(zip(*selected([key.sql for key in query.keys if not isinstance(key, PrivateKey)]), strict=True))
+    public = iter(zip(*selected([key.sql for key in query.keys if not isinstance(key, PrivateGroup)]), strict=True))
     labels: list[list[Any]] = []
     for key in query.keys:
-        if isinstance(key, PrivateKey):
+        if isinstance(key, PrivateGroup):
             codes = raw()[1][:, key.place].tolist()
             buckets = key.buckets  # without those that the condition leaves nobody in: DuckDB has no such label
             labels.append([next((b.label for b in buckets if b.start <= c < b.stop), "nobody") for c in codes])
@@ -286,7 +286,7 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_public_expressions_mean_the_same_after_they_were_written_again(expression: str) -> None:
     ours = parse(f"SELECT {expression} AS k, COUNT(*) FROM people GROUP BY k", TABLE).keys[0]  # noqa: S608
-    assert not isinstance(ours, PrivateKey)
+    assert not isinstance(ours, PrivateGroup)
     assert selected([ours.sql]) == selected([expression])
 
 
@@ -299,6 +299,8 @@ def test_a_box_left_out_is_noticed() -> None:
 
 def test_a_negation_that_forgets_missing_values_is_noticed() -> None:
     query = parse("SELECT COUNT(*) FROM people WHERE NOT (state = 'NY')", TABLE)
-    assert query.where == InRuns(2, ((1, 5),))  # not the code of missing values, 5
+    assert query.where == InRanges(2, ((1, 5),))  # not the code of missing values, 5
     agree(query.text)
-    assert parse("SELECT COUNT(*) FROM people WHERE NOT (os = 'iOS')", TABLE).where == Holds("NOT (\"os\" = 'iOS')")
+    assert parse("SELECT COUNT(*) FROM people WHERE NOT (os = 'iOS')", TABLE).where == PublicCondition(
+        "NOT (\"os\" = 'iOS')"
+    )

@@ -19,9 +19,9 @@ from tests.support.warm_start import COMMAND, Started, start
 from veil import OLH, Survey
 from veil.collector.access import SCOPES, issue_token
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.surveys.catalogue import Catalogue
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.entropy import Batch, Source
 from veil.study import Study, study_from_json
 from veil.wire.frames import VERSION
@@ -53,8 +53,8 @@ class Collector:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def settings(self) -> Settings:
-        return Settings(folder=str(self.folder), database_url=self.environment.get("VEIL_DATABASE_URL", ""))
+    def settings(self) -> CollectorSettings:
+        return CollectorSettings(folder=str(self.folder), database_url=self.environment.get("VEIL_DATABASE_URL", ""))
 
     @property
     def log(self) -> str:
@@ -103,7 +103,7 @@ class Collector:
         catalogue = Catalogue(store)
         study, options = study_from_json(survey.to_bytes()), {"minimum": 1, **options}
         bare = isinstance(survey, Survey)
-        stored, _ = Studies(store, catalogue).publish(study, options, precision=86_400, minimum=1, bare=bare)
+        stored, _ = RunningStudies(store, catalogue).publish(study, options, precision=86_400, minimum=1, bare=bare)
         catalogue.open(stored.task)
         store.close()
         return f"/v1/surveys/{stored.task}"

@@ -17,7 +17,7 @@ from tests.service.harness import FRAMED, Collector, framed
 
 from veil import Text
 from veil.device.verification import verified
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
@@ -60,7 +60,7 @@ def undisturbed(study: Study, people: int, hide: str | None = "all=true") -> Any
     while run.round is not None:
         survey, end = run.round.survey, begin + float(run.round.people)
         source = SeededForExperiments(int(survey.task[:8], 16))
-        run.answer(InMemory(survey, survey.randomize(part_of(values, begin, end), source)))
+        run.answer(MemoryCollection(survey, survey.randomize(part_of(values, begin, end), source)))
         begin = end
     assert run.result is not None
     return json.loads(json.dumps(document(run.result, hide=hide)))

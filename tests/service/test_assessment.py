@@ -14,7 +14,7 @@ from tests.unit.test_studies import EVERY
 
 from veil import GRR, Client, Ledger, Public, Rappor, Study, Survey
 from veil.cli.main import app
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.surveys.assessment import assessment, figures
 from veil.device.statements import odds_statement
 from veil.errors import BudgetError
@@ -42,9 +42,12 @@ def test_the_figures_are_those_of_the_study(study: Study) -> None:
     assert known["rounds"] == (1 if isinstance(study, OneRound) else None)
     assert Fraction(known["first_share"]) == next(study.rounds()).people
     assert (known["scope"], known["neighbours"]) == (promise.scope, promise.neighbours)
-    assert (known["precision_seconds"], known["minimum"]) == (Settings().precision, Settings().minimum)
-    assert known["fold_seconds"] == Settings().fold_seconds
-    assert f"for {Settings().fold_seconds // 60} minutes at most by default" in text
+    assert (known["precision_seconds"], known["minimum"]) == (
+        CollectorSettings().precision,
+        CollectorSettings().minimum,
+    )
+    assert known["fold_seconds"] == CollectorSettings().fold_seconds
+    assert f"for {CollectorSettings().fold_seconds // 60} minutes at most by default" in text
     assert "Longer while no collector runs, in backups that were made meanwhile" in text  # test_folding.py
     assert f"{known['framed_bytes']} with its frame" in text
     if promise.ratio is None:

@@ -15,7 +15,7 @@ from tests.support.commands import CliRunner
 
 from veil.cli.main import app
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.backup import back_up, restore
 from veil.collector.store.base import PRUNED, AuditEntry
 from veil.collector.store.blocks import BlockStore
@@ -99,7 +99,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_audit_log_is_pruned_by_a_command(folder: Path) -> None:
-    opened = open_store(Settings(folder=str(folder / "data")))
+    opened = open_store(CollectorSettings(folder=str(folder / "data")))
     opened.note(AuditEntry("2026-01-01T23:59:59Z", "dashboard", "answer", None, "{}"))
     opened.close()
     assert len(veil("audit")["entries"]) == 2

@@ -24,7 +24,7 @@ from veil.collector import access as tokens
 from veil.collector.access import authorised, issue_token
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import Service, open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store import seen
 from veil.collector.store import sqlite as sqlite_store
 from veil.collector.store.backup import back_up, restore
@@ -150,7 +150,7 @@ def test_reports_are_erased_so_many_days_after_the_end(
     database: Callable[[str], Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = database("sqlite")()
-    service = Service(Settings(folder=str(tmp_path)), store)
+    service = Service(CollectorSettings(folder=str(tmp_path)), store)
     stored = opened(store, keep_days=2, closes="2026-01-10T00:00:00Z")
     now = 1_768_000_000 - 1_768_000_000 % 86_400  # 2026-01-09
     monkeypatch.setattr("veil.collector.service.time.time", lambda: now)
@@ -175,7 +175,7 @@ def test_reports_are_erased_so_many_days_after_the_end(
 def test_retention_is_tried_again_where_somebody_reads_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_store, "_TRUNCATE_TRIES", 1)
     monkeypatch.setattr(sqlite_store, "_TRUNCATE_SECONDS", 0.01)
-    service = Service(Settings(folder=str(tmp_path)))
+    service = Service(CollectorSettings(folder=str(tmp_path)))
     store = service.store
     assert isinstance(store, SqliteStore)
     stored = opened(store, keep_days=1)
@@ -238,7 +238,7 @@ def test_a_server_without_enough_locks_for_all_tables_says_what_to_raise(databas
 
 def test_a_backup_is_restored_where_a_collector_was_started(database: Callable[[str], Make], tmp_path: Path) -> None:
     """The database is then signed for with the key that devices know, and says so to a collector with another."""
-    first, second = (Settings(folder=str(tmp_path / name)) for name in ("one", "two"))
+    first, second = (CollectorSettings(folder=str(tmp_path / name)) for name in ("one", "two"))
     store, again = database("sqlite")(), database("sqlite")
     Service(first, store)
     opened(store)
@@ -319,7 +319,7 @@ def test_commands_are_in_the_audit_log(tmp_path: Path, monkeypatch: pytest.Monke
     assert veil("survey", "show", SURVEY.task[:9])["keep_days"] == 9
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
     assert veil("restore", tmp_path / "b.sqlite3", "--new")["reports"] == 0
-    store = open_store(Settings(folder=str(tmp_path / "again")))
+    store = open_store(CollectorSettings(folder=str(tmp_path / "again")))
     assert [one.action for one in store.audit(2)] == ["restore", "backup"]
     store.close()
     own = veil("key", "show", "--folder", tmp_path / "data")

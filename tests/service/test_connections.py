@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 
 from veil.collector.edge.protocol import Connection, Edge, protocol_of
 from veil.collector.monitoring.metrics import Metrics
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -58,7 +58,7 @@ class Place:
     def __init__(self, most: int = 4) -> None:
         self.now, self.asked, self.bodies = 0.0, list[Any](), list[bytes]()
         self.metrics = Metrics()
-        settings = Settings(head_bytes=4_096, max_body_bytes=100_000, close_seconds=5)
+        settings = CollectorSettings(head_bytes=4_096, max_body_bytes=100_000, close_seconds=5)
         self.edge = Edge(settings, self.metrics, most, None, lambda: self.now)
         self.reads_bodies = True
         self._config = uvicorn.Config(self._answer, interface="asgi3", log_config=None, access_log=False, ws="none")

@@ -22,17 +22,17 @@ from tests.support.commands import CliRunner
 from veil import GRR, Survey
 from veil.cli.main import app
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.backup import back_up, restore
 from veil.collector.store.base import AuditEntry, Chunk, Group, StoredStudy, StoredSurvey, TokenRecord
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.checking import Problem, find_damage
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.sqlite import SqliteStore
-from veil.collector.surveys.answers import Query, prepare, written
+from veil.collector.surveys.answers import AnswerRequest, prepare, written
 from veil.collector.surveys.catalogue import Catalogue, draft_of
 from veil.collector.surveys.exporting import export_parquet
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import StoreDamagedError
 
@@ -122,8 +122,8 @@ def test_answers_exports_tallies_and_backups_go_on_and_say_so(make: Make, tmp_pa
     assert tally is not None
     assert tally.people == 50
     assert rebuild(store, stored, SURVEY)[1]  # it lacks the same reports
-    studies = Studies(store, Catalogue(store))
-    for query in (Query(), Query(candidates=(1, 2))):
+    studies = RunningStudies(store, Catalogue(store))
+    for query in (AnswerRequest(), AnswerRequest(candidates=(1, 2))):
         reading = prepare(store, studies, stored, query)
         found = reading.read()
         assert found.n == 50
@@ -148,7 +148,7 @@ def test_a_tally_that_counted_the_reports_before_stays(make: Make) -> None:
     with pytest.raises(StoreDamagedError, match="10 reports are damaged"):
         rebuild(store, stored, SURVEY)
     assert before is not None
-    found = prepare(store, Studies(store, Catalogue(store)), stored, Query())
+    found = prepare(store, RunningStudies(store, Catalogue(store)), stored, AnswerRequest())
     assert (found.read().n, found.missing()) == (60, 0)
 
 
@@ -369,7 +369,7 @@ def test_a_collector_that_serves_says_what_is_missing(tmp_path: Path) -> None:
         post = f"{collector.url}{path}/reports"
         for _ in range(2):
             assert httpx.post(post, content=framed(SURVEY, [1] * 30), headers=FRAMED).status_code == 200
-    store = open_store(Settings(folder=str(tmp_path / "data")))
+    store = open_store(CollectorSettings(folder=str(tmp_path / "data")))
     assert isinstance(store, BlockStore)
     stored = store.find(SURVEY.task)
     assert stored is not None

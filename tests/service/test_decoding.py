@@ -11,7 +11,7 @@ from tests.service.harness import framed
 
 from veil import GRR, OLH, OUE, AllOf, OneOf, Public, Survey
 from veil.collector.edge.decoding import decode_requests, frames_of_arrow
-from veil.collector.settings import Settings, load_settings
+from veil.collector.settings import CollectorSettings, load_settings
 from veil.collector.surveys.tallying import is_maintained
 from veil.errors import InputError, MismatchError, WireError
 from veil.wire.frames import decode_report, report_size
@@ -136,7 +136,7 @@ def test_settings_come_from_a_file_and_the_environment(tmp_path: object) -> None
             load_settings(None, {f"VEIL_{name}": value})
     with pytest.raises(InputError):
         load_settings(file.with_name("none.toml"), {})
-    assert load_settings(None, {}) == Settings()
+    assert load_settings(None, {}) == CollectorSettings()
 
 
 def test_dictionaries_and_foreign_columns_are_refused_before_the_stream_is_read(

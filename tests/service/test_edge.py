@@ -20,7 +20,7 @@ from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
 from veil.collector.edge.protocol import Edge, files_needed
 from veil.collector.monitoring.metrics import Metrics
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 
 MEBIBYTE = 1 << 20
 
@@ -311,7 +311,7 @@ class Waiting:
 
 def test_the_one_that_waited_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(time=0.0)
-    edge: Any = Edge(Settings(head_seconds=10, body_seconds=30), Metrics(), 3, None, lambda: now.time)
+    edge: Any = Edge(CollectorSettings(head_seconds=10, body_seconds=30), Metrics(), 3, None, lambda: now.time)
     monkeypatch.setattr(edge, "_looking", True)
     first, second, third = (Waiting(edge) for _ in range(3))
     for one, place in ((second, edge.bodies), (first, edge.heads), (third, edge.idle)):
@@ -334,7 +334,7 @@ def test_the_one_that_waited_longest_makes_room(monkeypatch: pytest.MonkeyPatch)
 
 def test_answers_that_nobody_reads_and_bodies_that_nobody_sends_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(time=0.0)
-    edge: Any = Edge(Settings(body_seconds=30), Metrics(), 9, None, lambda: now.time)
+    edge: Any = Edge(CollectorSettings(body_seconds=30), Metrics(), 9, None, lambda: now.time)
     slow, stalled = Waiting(edge), Waiting(edge)
     edge.bodies[slow] = edge.stalled[stalled] = 0.0
     now.time = 34

@@ -15,7 +15,7 @@ from tests.service.test_operator import fill, veil
 from veil import OLH, Survey, Text
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group
 from veil.collector.surveys.assessment import figures
 from veil.histogram import Questions
@@ -54,7 +54,7 @@ def test_counts_of_candidates_stay_after_a_purge(folder: Path) -> None:
     (folder / "candidates.txt").write_text("a\nb\n", encoding="utf-8")
     assert not figures(Questions(survey))["keeps_tally"]
     veil("survey", "create", folder / "text.json", "--open")
-    store = open_store(Settings(folder=str(folder / "data")))
+    store = open_store(CollectorSettings(folder=str(folder / "data")))
     stored = store.find(survey.task)
     assert stored is not None
     decoded = decode_requests(survey, [framed(survey, ["a"] * 150)])
@@ -71,14 +71,14 @@ def test_reports_stay_by_default_and_are_erased_after_keep_days(folder: Path) ->
     closed(folder)
     (folder / "kept.json").write_bytes(Survey(OLH(4.0, 5)).to_bytes())
     kept = veil("survey", "create", folder / "kept.json", "--open", "--keep-days", 30)["task"]
-    store = open_store(Settings(folder=str(folder / "data")))
+    store = open_store(CollectorSettings(folder=str(folder / "data")))
     stored = store.find(SURVEY.task)
     assert stored is not None
     assert stored.keep_days is figures(Questions(SURVEY))["keep_days"] is None
     assert store.due_to_forget(2**40) == []  # nor are those of an open survey, however long ago they came
     store.close()
     veil("survey", "close", kept)
-    store = open_store(Settings(folder=str(folder / "data")))
+    store = open_store(CollectorSettings(folder=str(folder / "data")))
     short = store.find(kept)
     assert short is not None
     assert store.due_to_forget(2**40) == [short.key]

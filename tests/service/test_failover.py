@@ -20,13 +20,13 @@ from tests.service.reports import group, opened
 
 from veil import GRR, Survey
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group, StoredSurvey
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.surveys import tallying
-from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.answers import AnswerRequest, prepare
 from veil.collector.surveys.catalogue import Catalogue
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import StoreError, StoreReadOnlyError, StoreUnreachableError
 
@@ -194,7 +194,7 @@ def test_tallies_and_answers_of_the_server_before_do_not_reach_the_new_one(
 ) -> None:
     primary, standby = lagging
     url = url_of_both(primary, standby)
-    service = Service(Settings(folder=str(tmp_path), database_url=url))
+    service = Service(CollectorSettings(folder=str(tmp_path), database_url=url))
     store = service.store
     assert isinstance(store, PostgresStore)
     stored = opened(store)
@@ -203,8 +203,8 @@ def test_tallies_and_answers_of_the_server_before_do_not_reach_the_new_one(
     follow(primary, standby)
     cut_off(standby)
     store.append([group(stored, os.urandom(16 * 40), 2)], 1_000)
-    studies = Studies(store, Catalogue(store))
-    before = prepare(store, studies, store.survey(stored.key), Query())
+    studies = RunningStudies(store, Catalogue(store))
+    before = prepare(store, studies, store.survey(stored.key), AnswerRequest())
     assert before.mark == 50
     chunks = tallying._chunks
 
@@ -225,7 +225,7 @@ def test_tallies_and_answers_of_the_server_before_do_not_reach_the_new_one(
     assert tally is not None
     assert tally.people == 50
     assert rebuild(store, stored, SURVEY)[1]
-    after = prepare(store, studies, store.survey(stored.key), Query())
+    after = prepare(store, studies, store.survey(stored.key), AnswerRequest())
     assert after.mark == before.mark  # as many reports, but others
     assert after.study != before.study
     with store.steady(0), pytest.raises(StoreError, match="took over"):

@@ -14,7 +14,7 @@ from tests.service.test_purge import left
 
 from veil import OUE, Survey
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store import seen
 from veil.collector.store import sqlite as sqlite_store
 from veil.collector.store.backup import back_up
@@ -231,7 +231,7 @@ def test_the_hour_is_over_or_a_collector_starts_again(tmp_path: Path, monkeypatc
     """What a collector left behind is folded by the next one at once, and then whatever came in each hour."""
     monkeypatch.setattr(sqlite_store, "_TRUNCATE_SECONDS", 0.01)
     now = float(NOW - NOW % 3_600)
-    settings = Settings(folder=str(tmp_path))
+    settings = CollectorSettings(folder=str(tmp_path))
 
     def service() -> Service:
         return Service(settings, SqliteStore(tmp_path / "x.sqlite3"), clock=lambda: now)
@@ -297,6 +297,6 @@ def test_seen_drops_and_reuses_a_column() -> None:
     columns.add(3, seen.Head.of(names[2], bytes(16)))
     for number, ids in ((1, names[0]), (2, names[1]), (3, names[2])):
         some = ids[: 16 * 100]
-        hits = columns.may_hold(seen.Mixed.of(bytes(16), some).places(columns.size)).tolist()
+        hits = columns.may_hold(seen.MixedIds.of(bytes(16), some).places(columns.size)).tolist()
         pages = [list(columns.pages(some[16 * i : 16 * i + 16], hit)) for i, hit in enumerate(hits)]
         assert all((number in dict(found)) == (number != 1) for found in pages)

@@ -17,7 +17,7 @@ from veil import Text
 from veil.device.client import Client
 from veil.device.ledger import Ledger
 from veil.device.verification import verified
-from veil.engines import InFiles
+from veil.engines import FileCollection
 from veil.entropy import Words
 from veil.hitters import PEM
 from veil.results.render.files import document
@@ -84,7 +84,7 @@ def test_a_search_is_answered_and_its_export_is_searched(collector: Collector, t
         assert code(refused) == (422, "candidates-needed")
     file.write_bytes(search.to_bytes())
     by_files = veil_json("estimate", file, export)
-    library = document(search.read(InFiles(survey, [export])))
+    library = document(search.read(FileCollection(survey, [export])))
     for name in ("rows", "rounds", "population"):
         assert found[name] == by_files[name] == library[name], name
     assert found["population"] == PEOPLE + 1

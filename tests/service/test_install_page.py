@@ -16,7 +16,7 @@ from tests.service.postgres import binaries, server
 from tests.support.snippets import blocks
 
 import veil
-from veil.collector.settings import Settings, load_settings
+from veil.collector.settings import CollectorSettings, load_settings
 from veil.collector.store.postgres import PostgresStore
 from veil.errors import StoreError
 
@@ -149,7 +149,9 @@ def test_collectors_are_installed_with_sql() -> None:
 def test_limits_of_memory_leave_room_for_four_answers() -> None:
     (unit,) = re.findall(r"^MemoryMax=(\d+)G$", (DEPLOY / "veil.service").read_text(), re.MULTILINE)
     (image,) = re.findall(r"^ *mem_limit: (\d+)g\b", (ROOT / "compose.yaml").read_text(), re.MULTILINE)
-    needed = 4 * Settings().query_megabytes + 1024  # docs/collector/service.md says so; 1 GiB is the collector's own
+    needed = (
+        4 * CollectorSettings().query_megabytes + 1024
+    )  # docs/collector/service.md says so; 1 GiB is the collector's own
     assert int(unit) * 1024 == int(image) * 1024 == needed
 
 

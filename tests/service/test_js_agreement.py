@@ -39,7 +39,7 @@ from veil import (
     Survey,
 )
 from veil.device.client import normative_report
-from veil.device.lasting import Lasting
+from veil.device.lasting import RepeatedAnswers
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
@@ -308,7 +308,7 @@ def test_random_lives_give_the_same_bytes(tmp_path: Path) -> None:
         except VeilError:
             continue
         ledger = Ledger(lifetime=1e6)
-        answers = Lasting.of(survey, ledger)
+        answers = RepeatedAnswers.of(survey, ledger)
         assert answers is not None
         values, life, sent = [value(draw) for _ in range(3)], [], []
         for _ in range(8):

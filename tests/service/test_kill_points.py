@@ -25,14 +25,14 @@ from tests.support.warm_start import start
 
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store import seen
 from veil.collector.store import sqlite as sqlite_store
 from veil.collector.store.base import Group
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.seen import names_of
 from veil.collector.surveys.catalogue import Catalogue
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.tools.json_documents import digest
 
@@ -144,7 +144,7 @@ def purged_or_whole(place: str, folder: Path, ids: bytes, people: int) -> bool:
     assert (chunk is None) == stored.is_purged
     store.close()
     url = place if place.startswith("postgresql") else ""
-    service = Service(Settings(folder=str(folder), database_url=url))
+    service = Service(CollectorSettings(folder=str(folder), database_url=url))
     service._caught_up()
     found = service.store.find(SURVEY.task)
     assert found is not None
@@ -248,7 +248,7 @@ def round_begun(copied: tuple[str, Callable[[int], str]]) -> tuple[Callable[[int
     first, copy = copied
     study, people = STUDIES["svim"], held(STUDIES["svim"], 600)
     store = store_at(first)
-    studies = Studies(store, Catalogue(store))
+    studies = RunningStudies(store, Catalogue(store))
     stored, _ = studies.publish(study, {}, precision=3_600, minimum=10)
     Catalogue(store).open(stored.task)
     survey = study.survey
@@ -270,7 +270,7 @@ def test_a_round_whose_close_is_killed_stays_closed_with_its_counts(
         asked = ("round", place, "round", str(number), task, study, str(log), str(survey.layout.size))
         code = start(KILLED + OPENED + ROUND, *asked, stdout=subprocess.DEVNULL).wait(LIMIT)
         store = store_at(place)
-        studies = Studies(store, Catalogue(store))
+        studies = RunningStudies(store, Catalogue(store))
         stored = store.find(task)
         assert stored is not None
         acknowledged = names_of(log.read_bytes())

@@ -16,7 +16,7 @@ from tests.support.warm_start import start
 
 from veil.cli.main import app
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.backup import back_up
 from veil.collector.store.sqlite import SqliteStore
 from veil.tools.filesystem import remove_scratch_folders, scratch_folder
@@ -51,7 +51,7 @@ def copies(folder: Path) -> list[str]:
 
 
 def serve(folder: Path) -> None:
-    Service(Settings(folder=str(folder))).store.close()
+    Service(CollectorSettings(folder=str(folder))).store.close()
 
 
 def restore_again(folder: Path) -> None:

@@ -18,7 +18,7 @@ from veil.collector.edge.limits import AddressLimit, _packed
 from veil.collector.monitoring.logs import Seldom
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.problems import noted
-from veil.collector.settings import Settings, load_settings
+from veil.collector.settings import CollectorSettings, load_settings
 from veil.errors import InputError, StoreError
 
 
@@ -100,7 +100,7 @@ def test_too_many_requests_from_an_address_are_told_to_wait(tmp_path: Path) -> N
 
 def test_single_posts_are_limited_by_default_and_batches_by_token(tmp_path: Path) -> None:
     default = {"VEIL_REQUESTS_PER_MINUTE": "120", "VEIL_ADDRESS_HEADER": "X-Real-IP"}
-    assert Settings().requests_per_minute == 120
+    assert CollectorSettings().requests_per_minute == 120
     with running(tmp_path / "data", **default) as collector, httpx.Client(timeout=LIMIT) as client:
         task = collector.open_survey()
         path = f"{collector.url}{task}/reports"

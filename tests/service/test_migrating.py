@@ -25,7 +25,7 @@ from tests.support.warm_start import start
 from veil import GRR, Survey
 from veil.cli.main import app
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store import backup, seen
 from veil.collector.store import schema as migrating
 from veil.collector.store.base import Group
@@ -220,7 +220,7 @@ def test_only_a_collector_brings_a_database_up_to_date(tmp_path: Path, monkeypat
     for name in ("collector", "copy"):
         with closing(sqlite3.connect(tmp_path / f"{name}.sqlite3")) as kept:
             assert kept.execute("PRAGMA user_version").fetchone() == (FIRST,)
-    Service(Settings(folder=str(tmp_path))).store.close()
+    Service(CollectorSettings(folder=str(tmp_path))).store.close()
     assert CliRunner().invoke(app, ["audit"]).exit_code == 0
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
     restored = CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3"), "--new"])

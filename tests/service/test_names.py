@@ -16,7 +16,7 @@ from veil.collector.store.base import Store, StoredSurvey
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys.catalogue import Catalogue, draft_of, parsed, published
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.device.verification import read_about, verified
 from veil.errors import InputError, MismatchError, ServiceError, WireError
 
@@ -145,7 +145,7 @@ def test_rounds_have_no_names(tmp_path: Path) -> None:
 
     store = SqliteStore(tmp_path / "x.sqlite3")
     with pytest.raises(InputError, match="one round"):
-        Studies(store, Catalogue(store)).publish(STUDIES["svim"], {"name": "x"}, precision=3_600, minimum=1)
+        RunningStudies(store, Catalogue(store)).publish(STUDIES["svim"], {"name": "x"}, precision=3_600, minimum=1)
     store.close()
 
 

@@ -25,7 +25,7 @@ from veil.cli.main import app
 from veil.collector.access import fingerprint, load_key, public_bytes
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
-from veil.collector.settings import Settings, load_settings
+from veil.collector.settings import CollectorSettings, load_settings
 from veil.collector.store.base import Group, StoredTally
 from veil.collector.surveys.tallying import rebuild
 from veil.errors import InputError
@@ -35,7 +35,7 @@ from veil.tools.json_documents import digest
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
-    open_store(Settings(folder=str(tmp_path / "data"))).close()
+    open_store(CollectorSettings(folder=str(tmp_path / "data"))).close()
     (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
     return tmp_path
 
@@ -47,7 +47,7 @@ def veil(*args: Any, code: int = 0) -> Any:
 
 
 def fill(folder: Path, people: int, survey: Survey = SURVEY) -> None:
-    store = open_store(Settings(folder=str(folder / "data")))
+    store = open_store(CollectorSettings(folder=str(folder / "data")))
     stored = store.find(survey.task)
     assert stored is not None
     decoded = decode_requests(survey, [framed(survey, values(people))])
@@ -64,7 +64,7 @@ def test_the_tally_of_a_later_wave_is_rebuilt_and_goes_on(folder: Path) -> None:
     fill(folder, 50, again)
     assert veil("survey", "answer", "drinks/2")["people"] == 50  # keeps a tally
     assert veil("survey", "rebuild", "drinks/2")["right"]
-    store = open_store(Settings(folder=str(folder / "data")))
+    store = open_store(CollectorSettings(folder=str(folder / "data")))
     stored = store.find(again.task)
     assert stored is not None
     assert rebuild(store, stored, again)[1]  # by its own task, too
@@ -100,7 +100,7 @@ def test_a_survey_from_draft_to_purge(folder: Path) -> None:
     for way in ([], ["--folders"]):
         assert "purged" in said("survey", "export", short, "-o", out, *way, code=3)
         assert not out.exists()
-    store = open_store(Settings(folder=str(folder / "data")))
+    store = open_store(CollectorSettings(folder=str(folder / "data")))
     stored = store.find(task)
     assert stored is not None
     assert isinstance(store.tally(stored.key), StoredTally)

@@ -20,10 +20,10 @@ from veil import GRR, Survey
 from veil.collector.access import SCOPES, issue_token
 from veil.collector.http.app import App
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.entropy import SeededForExperiments
 from veil.results.estimate import Estimate
-from veil.study import STUDIES, Collected, OneRound
+from veil.study import STUDIES, Collection, OneRound
 
 PEOPLE = 2_000
 
@@ -40,14 +40,14 @@ class Agreement(OneRound[Estimate]):
     def survey(self) -> Survey:
         return Survey(GRR(self.epsilon, ["no", "yes"]))
 
-    def answer(self, collected: Collected) -> Estimate:
+    def answer(self, collected: Collection) -> Estimate:
         found: Estimate = self.survey.estimate_question(collected.tally(), 0, population=collected.population)
         return found.post("norm-sub") if self.cautious else found
 
 
 def test_a_study_of_one_s_own_goes_through_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES, Agreement.kind, Agreement)
-    asyncio.run(_goes_through(Service(Settings(folder=str(tmp_path / "data")))))
+    asyncio.run(_goes_through(Service(CollectorSettings(folder=str(tmp_path / "data")))))
 
 
 async def _goes_through(service: Service) -> None:

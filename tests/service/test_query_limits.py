@@ -18,8 +18,8 @@ from veil import OLH, Integers, Interval, Record, SquareWave, Text
 from veil.collector.access import SCOPES, issue_token
 from veil.collector.http.app import App
 from veil.collector.service import Service
-from veil.collector.settings import Settings
-from veil.engines import InMemory
+from veil.collector.settings import CollectorSettings
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError
 from veil.histogram import Histogram
@@ -71,7 +71,7 @@ async def collector(
     folder: Path, study: Any = TABLE, sent: bytes = b"", **settings: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a collector in this process, with a study open and some people's reports."""
-    service = Service(Settings(folder=str(folder), minimum=10, **settings))
+    service = Service(CollectorSettings(folder=str(folder), minimum=10, **settings))
     _, secret = issue_token(service.store, tuple(SCOPES), None)
     await service.start()
     try:
@@ -207,16 +207,16 @@ def test_other_readings_look_whether_they_are_to_stop(name: str) -> None:
         study = study.changed(**dict(one.split("=") for one in chosen))
     elif chosen:
         study = study.with_candidates([f"w{i}" for i in range(9)])
-    study.read(InMemory(study.survey, made)).table(0.95)  # without a limit it ends
+    study.read(MemoryCollection(study.survey, made)).table(0.95)  # without a limit it ends
 
     def stop() -> None:
         raise LimitError("it was stopped", "less work")
 
     with limited(Limits(10_000, 10**6, stop)), pytest.raises(LimitError, match="it was stopped"):
-        study.read(InMemory(study.survey, made)).table(0.95)
+        study.read(MemoryCollection(study.survey, made)).table(0.95)
 
 
 @pytest.mark.parametrize("name", ["query_megabytes", "query_seconds"])
 def test_limits_are_positive(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be at least 1"):
-        Settings(**{name: 0})
+        CollectorSettings(**{name: 0})

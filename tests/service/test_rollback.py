@@ -22,7 +22,7 @@ from veil import OLH, Categories, Ledger, Public, Survey
 from veil.collector.access import load_key, public_bytes
 from veil.collector.http.app import App
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.surveys.catalogue import draft_of, key_text, published
 from veil.device.online import Clock, OnlineClient, open_client
 from veil.device.outbox import Outbox
@@ -293,4 +293,4 @@ def test_a_running_collector_states_thirty_days(collector: Collector, device: De
     assert about["valid_until"] - time.time() <= 31 * DAY
     for wrong in (0, 36_526):
         with pytest.raises(InputError, match="valid_days"):
-            Settings(valid_days=wrong)
+            CollectorSettings(valid_days=wrong)

@@ -18,11 +18,11 @@ from veil import Bits, Interval, Piecewise, Survey
 from veil.cli.main import app
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group, Store, StoredSurvey
-from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.answers import AnswerRequest, prepare
 from veil.collector.surveys.catalogue import Catalogue, parsed
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.device.verification import verified
 from veil.errors import ServiceError
 from veil.hitters import PrivTrie
@@ -150,9 +150,9 @@ def test_a_round_that_was_closed_by_hand_needs_the_minimum_too(collector: Collec
 
 def test_a_finished_study_is_not_answered_from_too_few(tmp_path: Path) -> None:
     """Whatever let a round be read with fewer: a database of an earlier version, say."""
-    store = open_store(Settings(folder=str(tmp_path / "data")))
+    store = open_store(CollectorSettings(folder=str(tmp_path / "data")))
     catalogue = Catalogue(store)
-    studies, study = Studies(store, catalogue), TwoPhaseVariance(Piecewise, 4.0, Interval(0, 10))
+    studies, study = RunningStudies(store, catalogue), TwoPhaseVariance(Piecewise, 4.0, Interval(0, 10))
     first, _ = studies.publish(study, {}, precision=3_600, minimum=100)
     id_ = digest(study.to_json())
     catalogue.open(first.task)
@@ -163,7 +163,7 @@ def test_a_finished_study_is_not_answered_from_too_few(tmp_path: Path) -> None:
         studies.advance(id_)
     assert studies.look_up(id_).finished
     with pytest.raises(ServiceError, match="too few reports") as refused:
-        prepare(store, studies, catalogue.look_up(first.task), Query()).read()
+        prepare(store, studies, catalogue.look_up(first.task), AnswerRequest()).read()
     assert refused.value.code == "too-few-reports"
     store.close()
 
@@ -234,8 +234,8 @@ def test_the_operator_leads_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     shown = veil("survey", "create", file, "--new", "--open", "--minimum", 10)
     task, id_ = shown["task"], shown["study"]
     veil("survey", "next", task[:8], code=7)  # nobody has answered
-    store = open_store(Settings(folder=str(tmp_path / "data")))
-    studies = Studies(store, Catalogue(store))
+    store = open_store(CollectorSettings(folder=str(tmp_path / "data")))
+    studies = RunningStudies(store, Catalogue(store))
     while not store.find_study(id_).finished:  # type: ignore[union-attr]
         stored, part = studies.current(id_)
         fill(

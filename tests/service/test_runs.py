@@ -14,10 +14,10 @@ from tests.service.reports import group, opened
 
 from veil import OLH, Survey
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import StoredSurvey
 from veil.collector.store.blocks import BlockStore
-from veil.collector.store.seen import Memory, names_of
+from veil.collector.store.seen import SeenIdsCache, names_of
 from veil.collector.store.upkeep import Upkeep
 from veil.collector.surveys.catalogue import Catalogue
 from veil.errors import StoreError, StoreTimeoutError
@@ -117,7 +117,7 @@ def test_a_commit_of_many_reports_makes_several_runs(make: Make, small_runs: Non
 
 def test_runs_are_made_of_more_surveys_than_memory_has_room_for(make: Make, small_runs: None) -> None:
     store = make()
-    store._memory = Memory(most_bytes=1)
+    store._memory = SeenIdsCache(most_bytes=1)
     stored = [opened(store, survey) for survey in (SURVEY, Survey(OLH(1.0, 4)), Survey(OLH(1.0, 5)))]
     for _ in range(4):
         groups = [group(one, os.urandom(16 * 40)) for one in stored]
@@ -127,7 +127,7 @@ def test_runs_are_made_of_more_surveys_than_memory_has_room_for(make: Make, smal
 
 @pytest.mark.parametrize(("megabytes", "known"), [(1, 1), (256, 2)])
 def test_how_much_is_known_of_ids_is_a_setting(tmp_path: Path, megabytes: int, known: int) -> None:
-    store = open_store(Settings(folder=str(tmp_path), ids_megabytes=megabytes))
+    store = open_store(CollectorSettings(folder=str(tmp_path), ids_megabytes=megabytes))
     assert isinstance(store, BlockStore)
     for survey in (SURVEY, Survey(OLH(1.0, 4))):
         stored = opened(store, survey)

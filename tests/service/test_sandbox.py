@@ -26,7 +26,7 @@ from veil.cli.main import app
 from veil.collector import serve
 from veil.collector.monitoring.health import Health
 from veil.collector.monitoring.metrics import Metrics
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.sqlite import SqliteStore
 from veil.errors import ServiceError
 from veil.sql import Category, Table
@@ -93,7 +93,7 @@ def test_kernels_are_compiled_before_the_collector_listens(tmp_path: Path, monke
     monkeypatch.setattr(serve, "App", lambda service: SimpleNamespace(service=service))
     monkeypatch.setattr(serve, "Ingest", lambda app: None)
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: events.append("serves"))
-    serve._serve(Settings(folder=str(tmp_path)), cast("Any", listener), files=0)
+    serve._serve(CollectorSettings(folder=str(tmp_path)), cast("Any", listener), files=0)
     assert events == ["prepared", "listens", "serves"]
 
 

@@ -14,13 +14,23 @@ from tests.service.reports import SIZE, group, opened
 from veil import GRR, Survey
 from veil.collector.store.base import Group
 from veil.collector.store.blocks import BlockStore
-from veil.collector.store.seen import FOLDED, Columns, Head, Memory, Mixed, Seen, cut_into_runs, names_of, sorted_names
+from veil.collector.store.seen import (
+    FOLDED,
+    Columns,
+    Head,
+    MixedIds,
+    SeenIds,
+    SeenIdsCache,
+    cut_into_runs,
+    names_of,
+    sorted_names,
+)
 from veil.collector.surveys.catalogue import Catalogue, draft_of
 from veil.errors import StoreError
 
 
 def columns_of(heads: Sequence[Head]) -> list[Columns]:
-    seen = Seen()
+    seen = SeenIds()
     for number, head in enumerate(heads, 1):
         seen.add(number, head)
     return seen.columns
@@ -34,21 +44,21 @@ def test_filters_hold_what_they_were_given_and_little_else() -> None:
         (columns,) = columns_of(some)
         assert columns.words.itemsize == 2
         for lane, ids in enumerate(runs):
-            hits = columns.may_hold(Mixed.of(key, ids).places(columns.size))
+            hits = columns.may_hold(MixedIds.of(key, ids).places(columns.size))
             assert ((hits >> lane) & 1).all()
             names = names_of(ids)
             for i in range(0, count, 617):
                 assert (lane + 1, 1 + i // 1024) in list(columns.pages(names[i], int(hits[i])))
-        vain = np.bitwise_count(columns.may_hold(Mixed.of(key, others).places(columns.size))).sum() / (9 * 200_000)
+        vain = np.bitwise_count(columns.may_hold(MixedIds.of(key, others).places(columns.size))).sum() / (9 * 200_000)
         assert vain < 1e-5  # 9e-7 by Bloom's formula
     # a rival: filters of half the size err a thousand times as often
     half = []
     for ids in runs:
         is_set = np.zeros(heads[0].places // 2, dtype=np.uint8)
-        is_set[Mixed.of(key, ids).places(len(is_set))] = 1
+        is_set[MixedIds.of(key, ids).places(len(is_set))] = 1
         half.append(Head(key, [], np.packbits(is_set)))
     (columns,) = columns_of(half)
-    assert np.bitwise_count(columns.may_hold(Mixed.of(key, others).places(columns.size))).mean() > 9 * 1e-4
+    assert np.bitwise_count(columns.may_hold(MixedIds.of(key, others).places(columns.size))).mean() > 9 * 1e-4
 
 
 @pytest.mark.parametrize("count", [1, 5, 131, 40_000, 43_690, 65_536, 98_303])
@@ -208,7 +218,7 @@ def test_nothing_is_remembered_where_runs_could_not_be_read(
 
 
 def test_memory_is_bounded_over_many_surveys() -> None:
-    memory = Memory(most_bytes=300 * 112)
+    memory = SeenIdsCache(most_bytes=300 * 112)
     for key in range(10):
         memory.of(key).latest.update(os.urandom(16) for _ in range(100))
         memory.trim()

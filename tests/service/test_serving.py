@@ -18,7 +18,7 @@ from tests.support.commands import CliRunner
 from veil import GRR, Survey
 from veil.cli.main import app
 from veil.collector.serve import _bound
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.errors import InputError
 
 SURVEY = Survey(GRR(1.0, 4))
@@ -39,7 +39,7 @@ def test_a_place_to_listen_that_is_none_is_named() -> None:
         }
         for (host, port), why in wrong.items():
             with pytest.raises(InputError, match=why):
-                _bound(Settings(host=host, port=port))
+                _bound(CollectorSettings(host=host, port=port))
 
 
 @pytest.mark.parametrize("rival", [False, True], ids=["veil serve", "a rival that dies of SIGPIPE"])

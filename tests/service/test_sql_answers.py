@@ -16,7 +16,7 @@ from tests.service.test_collector import code
 from veil import Integers, Record
 from veil.collector.http.openapi import document
 from veil.collector.surveys.collection import InterruptedReadingError
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import StoreError
 from veil.reports.columns import Reports
@@ -74,7 +74,7 @@ def test_a_query_is_answered_as_from_the_reports_themselves(client: httpx.Client
     jsonschema_rs.validator_for(schema).validate(found)
     assert (found["kind"], found["people"], found["query"]) == ("sql", PEOPLE, GROUPED)
     reports = TABLE.survey.randomize(rows(), SeededForExperiments(1), TABLE.encode_public(people()))
-    own = plain_rows(replace(TABLE, query=GROUPED).read(InMemory(TABLE.survey, reports)).table())
+    own = plain_rows(replace(TABLE, query=GROUPED).read(MemoryCollection(TABLE.survey, reports)).table())
     assert [row["os"] for row in found["rows"]] == ["ios", "tv", "web"]
     for got, made in zip(found["rows"], own, strict=True):
         if got["os"] != "tv":
@@ -135,7 +135,7 @@ def test_a_database_that_fails_is_not_the_querys_fault(monkeypatch: pytest.Monke
     """What breaks off a reading comes out as it went in, and not as something that DuckDB could not evaluate."""
     reports = TABLE.survey.randomize(rows(), SeededForExperiments(1), TABLE.encode_public(people()))
 
-    class Failing(InMemory):
+    class Failing(MemoryCollection):
         def reports(self) -> Iterator[Reports]:
             yield reports
             raise InterruptedReadingError(StoreError("the database is down"))

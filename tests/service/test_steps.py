@@ -24,12 +24,12 @@ from veil.collector.access import load_key
 from veil.collector.http.routes import get_metrics
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.service import Service, open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group, StoredSurvey
 from veil.collector.store.blocks import BlockStore
-from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.answers import AnswerRequest, prepare
 from veil.collector.surveys.catalogue import Catalogue, _signed, draft_of, key_text, published, unsigned
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import catch_up
 from veil.device.ledger import Ledger
 from veil.device.online import open_client
@@ -167,7 +167,7 @@ def test_queries_count_up_to_the_mark(make: Callable[[], BlockStore]) -> None:
 
     table = Table(4.0, Record.of(age=Integers(18, 81)), ())
     store = make()
-    studies, catalogue = Studies(store, Catalogue(store)), Catalogue(store)
+    studies, catalogue = RunningStudies(store, Catalogue(store)), Catalogue(store)
     made, _ = studies.publish(table, {"minimum": 5}, precision=86_400, minimum=5)
     catalogue.open(made.task)
     rows = [{"age": 40}] * 23
@@ -178,7 +178,7 @@ def test_queries_count_up_to_the_mark(make: Callable[[], BlockStore]) -> None:
         assert store.append([one], NOW) == [1]
         now = store.survey(made.key)
         for asked in ("SELECT COUNT(*) AS n FROM people", "EXPLAIN SELECT COUNT(*) AS n FROM people"):
-            query = Query(set=(f"query={asked}",))
+            query = AnswerRequest(set=(f"query={asked}",))
             if i < 4:
                 with pytest.raises(ServiceError, match="too few"):
                     prepare(store, studies, now, query)
@@ -192,14 +192,14 @@ def test_a_refusal_below_the_minimum_says_the_step(make: Callable[[], BlockStore
     for survey, step, said in ((OLH_3, 5, "at least 3, counted in steps of 5"), (OLH_5, 3, "at least 3")):
         stored = draft(store, survey, minimum=3, step=step)
         with pytest.raises(ServiceError) as refused:
-            prepare(store, Studies(store, Catalogue(store)), stored, Query())
+            prepare(store, RunningStudies(store, Catalogue(store)), stored, AnswerRequest())
         assert str(refused.value).endswith(said)
 
 
 def test_rounds_are_shown_in_steps(make: Callable[[], BlockStore]) -> None:
     store = make()
     catalogue = Catalogue(store)
-    studies, study = Studies(store, catalogue), SVIM(2, 3.0, 30)
+    studies, study = RunningStudies(store, catalogue), SVIM(2, 3.0, 30)
     made, _ = studies.publish(study, {"minimum": 10, "people": 40}, precision=86_400, minimum=10)
     stored, id_ = catalogue.open(made.task), digest(study.to_json())
     size = study.survey.layout.size
@@ -274,7 +274,7 @@ def test_buckets_change_only_with_their_number() -> None:
 
 
 def test_metrics_are_shown_without_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = Service(Settings(folder=str(tmp_path), metrics_open=True))
+    service = Service(CollectorSettings(folder=str(tmp_path), metrics_open=True))
     service.metrics.add("veil_reports_total", outcome="stored")
 
     def away() -> list[tuple[str, int, int]]:

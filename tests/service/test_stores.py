@@ -24,7 +24,7 @@ from veil.collector.edge.commit import CommitQueue
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store import sqlite as sqlite_store
 from veil.collector.store.base import AuditEntry, Group, Store, StoredSurvey, StoredTally
 from veil.collector.store.seen import names_of
@@ -379,7 +379,7 @@ def test_a_failed_commit_writes_one_line_for_all_its_reports(
 
 def test_a_database_that_is_away_for_long_writes_two_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "veil.collector")
-    service = Service(Settings(folder=str(tmp_path), tally_seconds=1e-4))
+    service = Service(CollectorSettings(folder=str(tmp_path), tally_seconds=1e-4))
     tries = 0
 
     async def work() -> None:
@@ -411,7 +411,7 @@ def test_stopping_drains_whatever_became_of_the_tallies(tmp_path: Path) -> None:
     stored = survey_in(store)
 
     async def live() -> None:
-        service = Service(Settings(folder=str(tmp_path)), store)
+        service = Service(CollectorSettings(folder=str(tmp_path)), store)
         await service.start()
         assert service._tallier is not None
         service._tallier.cancel()

@@ -22,10 +22,10 @@ from veil.collector.store.base import Group, Store, StoredSurvey
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys import collection as in_store
-from veil.collector.surveys.answers import Query, ReaderThreads, Reading, Readings, prepare, size_in_memory
+from veil.collector.surveys.answers import AnswerRequest, ReaderThreads, ResultCache, ResultKey, prepare, size_in_memory
 from veil.collector.surveys.catalogue import Catalogue, draft_of
-from veil.collector.surveys.collection import InStore
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.collection import StoreCollection
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import catch_up
 from veil.errors import InputError, ServiceError, StoreError
 from veil.histogram import Questions
@@ -43,10 +43,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
     one.close()
 
 
-def published(store: Store, study: Study, people: int = PEOPLE, **options: Any) -> tuple[Studies, StoredSurvey]:
+def published(store: Store, study: Study, people: int = PEOPLE, **options: Any) -> tuple[RunningStudies, StoredSurvey]:
     """A study whose people have reported to its first round."""
     catalogue = Catalogue(store)
-    studies = Studies(store, catalogue)
+    studies = RunningStudies(store, catalogue)
     stored, _ = studies.publish(study, options, precision=3_600, minimum=1)
     catalogue.open(stored.task)
     fill(store, stored, reports(study.survey, held(study, people)), study.survey)
@@ -65,7 +65,7 @@ def test_a_bare_task_is_read_as_its_questions(store: Store) -> None:
     tally = catch_up(store, store.survey(stored.key), SURVEY)
     assert tally is not None
     assert tally.people == 300
-    found = prepare(store, Studies(store, Catalogue(store)), store.survey(stored.key), Query()).read()
+    found = prepare(store, RunningStudies(store, Catalogue(store)), store.survey(stored.key), AnswerRequest()).read()
     assert document(found) == document(Questions(SURVEY).read(tally))
 
 
@@ -98,53 +98,53 @@ def test_rounds_and_takes(request: pytest.FixtureRequest, tmp_path: Path, kind: 
 def test_a_search_that_was_broken_off_goes_on_where_it_was(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     studies, stored = published(store, SEARCH)
     searched: list[int] = []
-    best = InStore.best
+    best = StoreCollection.best
 
-    def counted(self: InStore, questions: Any, *rest: Any) -> Any:
+    def counted(self: StoreCollection, questions: Any, *rest: Any) -> Any:
         searched.append(questions[0])
         return best(self, questions, *rest)
 
-    monkeypatch.setattr(InStore, "best", counted)
+    monkeypatch.setattr(StoreCollection, "best", counted)
 
     def broken_off() -> None:
         if len(searched) > 1:
             raise ServiceError(503, "stopping", "the collector is stopping")
 
     with pytest.raises(ServiceError, match="stopping"):
-        prepare(store, studies, stored, Query(), broken_off).read()
+        prepare(store, studies, stored, AnswerRequest(), broken_off).read()
     assert searched == [0, 1]
-    found = prepare(store, studies, stored, Query()).read()
+    found = prepare(store, studies, stored, AnswerRequest()).read()
     assert searched[2:] == list(range(1, len(SEARCH.survey.questions)))  # what was taken is not taken again
     assert document(found) == undisturbed(SEARCH, PEOPLE, hide=None)
     searched.clear()
-    assert document(prepare(store, studies, stored, Query()).read()) == undisturbed(SEARCH, PEOPLE, hide=None)
+    assert document(prepare(store, studies, stored, AnswerRequest()).read()) == undisturbed(SEARCH, PEOPLE, hide=None)
     assert not searched
     # more reports are another search, and what was taken from fewer is forgotten
     fill(store, stored, framed(SEARCH.survey, held(SEARCH, 100)), SEARCH.survey)
     more = store.find(stored.task)
     assert more is not None
-    assert prepare(store, studies, more, Query()).read().population == PEOPLE + 100
+    assert prepare(store, studies, more, AnswerRequest()).read().population == PEOPLE + 100
     assert searched
     assert store.take(stored.task, stored.sequence, 0, 0) is None
 
 
 def test_a_reading_stands_still_while_reports_come_in(store: Store) -> None:
     studies, stored = published(store, SEARCH)
-    reading = prepare(store, studies, stored, Query())
+    reading = prepare(store, studies, stored, AnswerRequest())
     fill(store, stored, framed(SEARCH.survey, held(SEARCH, 500)), SEARCH.survey)
     assert document(reading.read()) == undisturbed(SEARCH, PEOPLE, hide=None)
 
 
 def test_purged_reports_leave_what_was_taken(store: Store) -> None:
     studies, stored = published(store, SEARCH)
-    before = document(prepare(store, studies, stored, Query()).read())
+    before = document(prepare(store, studies, stored, AnswerRequest()).read())
     with pytest.raises(InputError, match="closed"):
         studies.purge(stored)
     closed = Catalogue(store).close(stored.task)
     assert studies.purge(closed) == PEOPLE
-    assert document(prepare(store, studies, closed, Query()).read()) == before
+    assert document(prepare(store, studies, closed, AnswerRequest()).read()) == before
     with pytest.raises(InputError, match="purged"):
-        prepare(store, studies, closed, Query(set=("k=1",))).read()
+        prepare(store, studies, closed, AnswerRequest(set=("k=1",))).read()
 
 
 def test_a_round_is_not_purged_before_its_study_is_finished(store: Store) -> None:
@@ -184,32 +184,32 @@ def test_what_is_too_long_is_refused_before_it_is_counted(store: Store, monkeypa
     stored = catalogue.open(survey.task)
     fill(store, stored, framed(survey, values(50)), survey)
     with pytest.raises(ServiceError, match="too large to list"):
-        prepare(store, Studies(store, catalogue), catalogue.look_up(survey.task), Query()).read()
+        prepare(store, RunningStudies(store, catalogue), catalogue.look_up(survey.task), AnswerRequest()).read()
 
 
 def test_one_result_is_kept_per_tally_and_made_once() -> None:
     made: list[int] = []
     proceed = threading.Event()
 
-    def reading(mark: int, *, long: bool = False, wait: bool = False) -> Reading:
+    def reading(mark: int, *, long: bool = False, wait: bool = False) -> ResultKey:
         def read() -> Any:
             if wait:
                 assert proceed.wait(60)
             made.append(mark)
             return f"result {len(made)}"
 
-        return Reading("task", "study", mark, long, read)
+        return ResultKey("task", "study", mark, long, read)
 
     async def ask() -> None:
         metrics = Metrics()
         quick, long = (ReaderThreads(name, threads=1, waiting=2) for name in ("quick", "long"))
-        readings = Readings(metrics, quick, long)
+        readings = ResultCache(metrics, quick, long)
         assert await readings.result(reading(1)) == await readings.result(reading(1)) == "result 1"
         assert made == [1]
         both = [asyncio.create_task(readings.result(reading(2, long=True, wait=True))) for _ in range(2)]
         await asyncio.sleep(0)
         both[0].cancel()  # who asked first is gone: the other still gets it
-        other = Reading("task", "another study", 2, False, lambda: "quick")  # type: ignore[arg-type,return-value]
+        other = ResultKey("task", "another study", 2, False, lambda: "quick")  # type: ignore[arg-type,return-value]
         assert await readings.result(other) == "quick"  # nobody waits for a long reading
         proceed.set()
         assert await both[1] == "result 2"
@@ -225,16 +225,16 @@ def test_one_result_is_kept_per_tally_and_made_once() -> None:
 def test_kept_results_have_a_limit_of_bytes() -> None:
     made: list[str] = []
 
-    def reading(study: str, size: int) -> Reading:
+    def reading(study: str, size: int) -> ResultKey:
         def read() -> Any:
             made.append(study)
             return np.zeros(size, np.uint8)
 
-        return Reading("task", study, 1, False, read)
+        return ResultKey("task", study, 1, False, read)
 
     async def ask() -> None:
         quick, long = (ReaderThreads(name, threads=1, waiting=2) for name in ("quick", "long"))
-        readings = Readings(Metrics(), quick, long)
+        readings = ResultCache(Metrics(), quick, long)
         sizes = {"a": 20 << 20, "b": 20 << 20, "c": 30 << 20, "d": 65 << 20}
         for study, size in sizes.items():
             await readings.result(reading(study, size))

@@ -13,14 +13,14 @@ from veil import GRR, OLH, Survey, Text
 from veil.collector.access import adopt, load_key
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group, StoredStudy, StoredSurvey
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys import collection as in_store
-from veil.collector.surveys.answers import Query, prepare
+from veil.collector.surveys.answers import AnswerRequest, prepare
 from veil.collector.surveys.catalogue import Catalogue, draft_of
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.errors import InputError
 from veil.results.render.files import document
 
@@ -42,7 +42,7 @@ def fill(store: BlockStore, stored: StoredSurvey, survey: Survey, held: Any) -> 
 def test_idle_surveys_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at all surveys takes as many statements, and reads as many documents, for 40 surveys as for one."""
     store = SqliteStore(tmp_path / "x.sqlite3")
-    service = Service(Settings(folder=str(tmp_path)), store, clock=lambda: 2_000.0)  # statements name the time
+    service = Service(CollectorSettings(folder=str(tmp_path)), store, clock=lambda: 2_000.0)  # statements name the time
     stored = opened(store, SURVEY)
     asked: list[str] = []
 
@@ -82,7 +82,7 @@ def test_idle_surveys_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_candidates_are_counted_once(make: Callable[[], BlockStore], monkeypatch: pytest.MonkeyPatch) -> None:
     store = make()
-    studies = Studies(store, Catalogue(store))
+    studies = RunningStudies(store, Catalogue(store))
     stored = fill(store, opened(store, WORDS), WORDS, ["ab", "cd"] * 100)
     counted: list[int] = []
     tally = Survey.tally
@@ -95,7 +95,7 @@ def test_candidates_are_counted_once(make: Callable[[], BlockStore], monkeypatch
 
     def ask(stored: StoredSurvey, *candidates: str) -> Any:
         counted.clear()
-        return document(prepare(store, studies, stored, Query(candidates=candidates)).read())
+        return document(prepare(store, studies, stored, AnswerRequest(candidates=candidates)).read())
 
     first = ask(stored, "ab", "xy")
     assert sum(counted) == 200
@@ -106,7 +106,7 @@ def test_candidates_are_counted_once(make: Callable[[], BlockStore], monkeypatch
     more = fill(store, stored, WORDS, ["ab"] * 50)
     after = ask(more, "ab", "xy")
     assert sum(counted) == 50
-    monkeypatch.setattr(in_store.InStore, "_asked", lambda self, *given: "anew")  # a rival that knows nothing
+    monkeypatch.setattr(in_store.StoreCollection, "_asked", lambda self, *given: "anew")  # a rival that knows nothing
     assert ask(more, "ab", "xy") == after
     assert sum(counted) == 250
     assert ask(stored, "ab", "xy") == first  # from fewer reports than were counted since: from the first on
@@ -122,7 +122,7 @@ def test_only_the_latest_candidates_are_kept(make: Callable[[], BlockStore], mon
     monkeypatch.setattr(in_store, "_MOST_COUNTED", 2)
     store = make()
     stored = fill(store, opened(store, WORDS), WORDS, ["ab"] * 10)
-    studies = Studies(store, Catalogue(store))
+    studies = RunningStudies(store, Catalogue(store))
     times = iter(range(100))
     monkeypatch.setattr(in_store.time, "time", lambda: next(times))
 
@@ -131,15 +131,15 @@ def test_only_the_latest_candidates_are_kept(make: Callable[[], BlockStore], mon
             return [at for (at,) in connection.execute("SELECT used FROM counted ORDER BY used").fetchall()]
 
     for word in ("a", "b", "c"):
-        prepare(store, studies, stored, Query(candidates=(word,))).read()
+        prepare(store, studies, stored, AnswerRequest(candidates=(word,))).read()
     assert used() == [1, 2]
     for word in ("b", "d"):  # the former is there, and asked for again
-        prepare(store, studies, stored, Query(candidates=(word,))).read()
+        prepare(store, studies, stored, AnswerRequest(candidates=(word,))).read()
     assert used() == [3, 4]
 
 
 def test_a_database_has_one_signing_key(make: Callable[[], BlockStore], tmp_path: Path) -> None:
-    first, second = (Settings(folder=str(tmp_path / name)) for name in ("one", "two"))
+    first, second = (CollectorSettings(folder=str(tmp_path / name)) for name in ("one", "two"))
     Service(first, make())
     Service(first, make())  # a second collector with the same key
     with pytest.raises(InputError, match="that is not at "):

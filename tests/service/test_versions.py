@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 
 from veil.collector.edge import ingest
 from veil.collector.edge import protocol as edge
-from veil.collector.edge.ingest import Taken
+from veil.collector.edge.ingest import IngestRequest
 from veil.collector.edge.limits import FIRST, NEXT, check_uvicorn
 from veil.errors import ExtraError
 
@@ -87,7 +87,7 @@ def test_the_protocol_has_what_the_edge_uses() -> None:
 
 
 def test_a_report_on_the_short_way_looks_like_a_request() -> None:
-    taken = Taken(*[SimpleNamespace() for _ in range(3)], b"", True)  # type: ignore[arg-type]
+    taken = IngestRequest(*[SimpleNamespace() for _ in range(3)], b"", True)  # type: ignore[arg-type]
     by_uvicorn = used(httptools_impl.HttpToolsProtocol, r"\b(?:self\.|existing_)cycle\.(\w+)") - {"run_asgi"}
     assert {"body", "response_complete", "keep_alive", "message_event"} <= by_uvicorn
     assert {name for name in by_uvicorn if not hasattr(taken, name)} == set()

@@ -27,8 +27,8 @@ from tests.support.held import people_of
 from tests.support.spark_cluster import ROOT, Cluster, executors_of
 
 from veil import OLH, Public, Record, Study, StudyRun, Survey, Text
-from veil.engines import InFiles
-from veil.engines.spark import SparkCollected, open_session
+from veil.engines import FileCollection
+from veil.engines.spark import SparkCollection, open_session
 from veil.engines.spark import session as jobs
 from veil.engines.spark.pieces import cut
 from veil.entropy import SeededForExperiments
@@ -39,10 +39,10 @@ from veil.hitters import PEM
 from veil.itemsets import SVIM
 from veil.marginals import CALM
 from veil.results.render.files import document
-from veil.simulation import Simulated
+from veil.simulation import SimulatedCollection
 from veil.simulation import spark as drawn
 from veil.sql import Category, Measure, Table
-from veil.study.run import Memory
+from veil.study.run import MemoryJournal
 from veil.survey import People
 from veil.version import VERSION
 from veil.wire.arrow import to_arrow
@@ -101,7 +101,7 @@ def reports_of(folder: Path, survey: Survey, people: int, groups: int, files: in
     for i in range(files):
         path = folder / f"part-{i}.parquet"
         codes = np.random.default_rng(i).integers(0, survey.domain.size, many).astype(np.uint64)
-        chunks = Simulated(survey, People(codes), SeededForExperiments(i)).reports()
+        chunks = SimulatedCollection(survey, People(codes), SeededForExperiments(i)).reports()
         _write(path, survey, chunks, max(1, many // groups))
         paths.append(path)
     return paths
@@ -114,7 +114,7 @@ def _write(path: Path, survey: Survey, chunks: Any, rows: int) -> None:
 
 def same_study(spark: Any, study: Study, folder: Path, people: int) -> None:
     """A study on one machine and on the cluster: the same takes, byte by byte, and the same result."""
-    here, there = Memory(), Memory()
+    here, there = MemoryJournal(), MemoryJournal()
     local, far = StudyRun(study, here), StudyRun(study, there)
     held, number = people_of(study, people), 0
     while local.round is not None:
@@ -122,14 +122,17 @@ def same_study(spark: Any, study: Study, folder: Path, people: int) -> None:
         for i, rows in enumerate(np.array_split(np.arange(people), 2)):
             path = folder / f"{study.kind}-{number}-{i}.parquet"
             _write(
-                path, survey, Simulated(survey, held[rows], SeededForExperiments(number + i)).reports(), people // 10
+                path,
+                survey,
+                SimulatedCollection(survey, held[rows], SeededForExperiments(number + i)).reports(),
+                people // 10,
             )
             paths.append(path)
         if isinstance(study, Table):  # read by the tasks, not at the driver
-            direct = document(study.read(SparkCollected.files(spark, survey, paths)), 0.95)
-            assert direct == document(study.read(InFiles(survey, paths)), 0.95), study.kind
-        local.answer(InFiles(survey, paths))
-        far.answer(SparkCollected.files(spark, survey, paths))
+            direct = document(study.read(SparkCollection.files(spark, survey, paths)), 0.95)
+            assert direct == document(study.read(FileCollection(survey, paths)), 0.95), study.kind
+        local.answer(FileCollection(survey, paths))
+        far.answer(SparkCollection.files(spark, survey, paths))
         number += 1
     assert here._kept == there._kept, study.kind
     assert document(local.result, 0.95) == document(far.result, 0.95), study.kind
@@ -145,13 +148,13 @@ def counting(folder: Path, people: int) -> None:
     survey, many = Survey(OLH(1.0, 1024 if large else 64)), 200 if large else 30
     paths = reports_of(folder / "reports", survey, people, 100)
     started = time.monotonic()
-    local = encode_tally(InFiles(survey, paths).tally())
+    local = encode_tally(FileCollection(survey, paths).tally())
     said(f"local: {time.monotonic() - started:.1f} s")
     with Cluster(folder / "cluster") as cluster:
         said("cluster started")
         spark = open_session(cluster.master, **SETTINGS)
         for pieces in (1, 7):
-            assert encode_tally(SparkCollected.files(spark, survey, paths, pieces=pieces).tally()) == local
+            assert encode_tally(SparkCollection.files(spark, survey, paths, pieces=pieces).tally()) == local
             said(f"{pieces} pieces: the same")
         kills: list[tuple[str, Callable[[], list[int]]]] = [
             ("an executor", lambda: executors_of(cluster.workers[1])),
@@ -160,7 +163,7 @@ def counting(folder: Path, people: int) -> None:
         for what, find in kills:
             killing = Killing(find)
             for _ in range(5):  # until it was killed in the middle: a few short tasks may end between two looks
-                far = SparkCollected.files(spark, survey, paths, killing, pieces=many)
+                far = SparkCollection.files(spark, survey, paths, killing, pieces=many)
                 assert encode_tally(far.tally()) == local
                 if killing.killed:
                     break
@@ -267,11 +270,11 @@ def nobody(folder: Path, people: int) -> None:
     with Cluster(folder / "cluster", workers=0) as cluster:
         spark = open_session(cluster.master, **SETTINGS)
         jobs.PATIENCE = short
-        refused(lambda: SparkCollected.files(spark, survey, paths).tally(), "no worker of the cluster took up work")
+        refused(lambda: SparkCollection.files(spark, survey, paths).tally(), "no worker of the cluster took up work")
         jobs.PATIENCE = usual  # a worker and its executor start, however busy the machine
         cluster.add_worker(0)
-        far = SparkCollected.files(spark, survey, paths)
-        assert encode_tally(far.tally()) == encode_tally(InFiles(survey, paths).tally())
+        far = SparkCollection.files(spark, survey, paths)
+        assert encode_tally(far.tally()) == encode_tally(FileCollection(survey, paths).tally())
         for pid in (*executors_of(cluster.workers[0]), cluster.workers[0], cluster.master_process):
             os.kill(pid, signal.SIGKILL)
         jobs.PATIENCE = short
@@ -287,7 +290,7 @@ def other_version(folder: Path, people: int) -> None:
     _copy_older(fake)
     with Cluster(folder / "cluster", workers=1) as cluster:
         spark = open_session(cluster.master, **{**SETTINGS, "spark.executorEnv.PYTHONPATH": str(fake)})
-        refused(lambda: SparkCollected.files(spark, survey, paths).tally(), r"has veil 0\.0\.1")
+        refused(lambda: SparkCollection.files(spark, survey, paths).tally(), r"has veil 0\.0\.1")
         spark.stop()
 
 

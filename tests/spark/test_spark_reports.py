@@ -18,8 +18,8 @@ import pytest
 from tests.spark.test_spark_studies import written
 
 from veil import GRR, OLH, OUE, AllOf, Bits, OneOf, Public, Survey
-from veil.engines import InFiles, InMemory
-from veil.engines.spark import SparkCollected, collected, session, tasks
+from veil.engines import FileCollection, MemoryCollection
+from veil.engines.spark import SparkCollection, collected, session, tasks
 from veil.engines.spark import session as jobs
 from veil.engines.spark.pieces import cut
 from veil.engines.spark.session import open_session
@@ -75,8 +75,8 @@ def parquet(path: Path, survey: Survey, reports: Any, rows: int = 500, ids: Any 
 def test_the_number_of_pieces_does_not_show(pieces: int, spark: Any, tmp_path: Path) -> None:
     reports = PLAIN.randomize(np.arange(PEOPLE) % 300, SeededForExperiments(1))
     path = parquet(tmp_path / "a.parquet", PLAIN, reports, rows=100)
-    far = SparkCollected.files(spark, PLAIN, [path], pieces=pieces)
-    assert encode_tally(far.tally()) == encode_tally(InMemory(PLAIN, reports).tally())
+    far = SparkCollection.files(spark, PLAIN, [path], pieces=pieces)
+    assert encode_tally(far.tally()) == encode_tally(MemoryCollection(PLAIN, reports).tally())
     assert far.people == PEOPLE
 
 
@@ -103,7 +103,7 @@ def test_every_mechanism_through_a_table(spark: Any) -> None:
     survey = Survey(AllOf(*(kind(0.5, 8) for kind in kinds)))  # type: ignore[call-arg]  # all take both
     assert len(kinds) >= 12
     reports = survey.randomize(np.arange(PEOPLE) % 8, SeededForExperiments(2))
-    far = SparkCollected.frame(spark, survey, frame_of(spark, survey, reports).repartition(3))
+    far = SparkCollection.frame(spark, survey, frame_of(spark, survey, reports).repartition(3))
     assert encode_tally(far.tally()) == encode_tally(survey.tally(reports))
 
 
@@ -112,10 +112,10 @@ def test_a_tree_with_public_columns_weights_and_ranges(spark: Any, tmp_path: Pat
     ages = np.arange(PEOPLE) % 80 - 10
     reports = survey.randomize(np.arange(PEOPLE) % 5, SeededForExperiments(1), {"age": ages})
     path = parquet(tmp_path / "a.parquet", survey, reports)
-    here = InMemory(survey, reports)
+    here = MemoryCollection(survey, reports)
     for far in (
-        SparkCollected.files(spark, survey, [path]),
-        SparkCollected.frame(spark, survey, frame_of(spark, survey, reports)),
+        SparkCollection.files(spark, survey, [path]),
+        SparkCollection.frame(spark, survey, frame_of(spark, survey, reports)),
     ):
         assert encode_tally(far.tally()) == encode_tally(here.tally())
         assert encode_tally(far.tally(weights="age")) == encode_tally(survey.tally(reports, weights=ages))
@@ -141,17 +141,17 @@ def test_reports_with_one_id_count_once_whatever_the_order(spark: Any, tmp_path:
             parquet(tmp_path / f"{run}-{i}.parquet", AGED, reports[rows], 50, [ids[j] for j in rows])
             for i, rows in enumerate(halves)
         ]
-        far = SparkCollected.files(spark, AGED, paths)
+        far = SparkCollection.files(spark, AGED, paths)
         assert far.people == 300
         found.add(encode_tally(far.tally()))
     assert len(found) == 1
     shuffled = rng.permutation(400)
     frame = frame_of(spark, AGED, reports[shuffled], report_id=[ids[j] for j in shuffled])
-    assert encode_tally(SparkCollected.frame(spark, AGED, frame, unique="report_id").tally()) in found
+    assert encode_tally(SparkCollection.frame(spark, AGED, frame, unique="report_id").tally()) in found
     kept = {}
     for row in order:  # the rival: whichever comes first
         kept.setdefault(ids[row], int(row))
-    assert encode_tally(InMemory(AGED, reports[np.array(list(kept.values()))]).tally()) not in found
+    assert encode_tally(MemoryCollection(AGED, reports[np.array(list(kept.values()))]).tally()) not in found
 
 
 def test_a_search_by_many_blocks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_search_by_many_blocks(spark: Any, tmp_path: Path, monkeypatch: pytest
     study = PEM(4.0, Bits(24), k=8, budget=2**14)
     values = np.minimum(np.random.default_rng(0).geometric(0.1, 4000), 200) * 65_537
     paths = written(tmp_path, study.survey, study.encode(values), 1)
-    far, here = SparkCollected.files(spark, study.survey, paths), InFiles(study.survey, paths)
+    far, here = SparkCollection.files(spark, study.survey, paths), FileCollection(study.survey, paths)
     last = len(study.survey.questions) - 1
     for keep in (1, 40, 5000):  # with few people and many candidates, ties are everywhere
         tried = Continuations(start(), 0, study.survey.questions[0].pure.domain.size.bit_length() - 1)
@@ -186,9 +186,9 @@ def test_randomizing_gives_everybody_one_report(spark: Any, tmp_path: Path) -> N
     reports = [some for file in files for some in read_reports(file, AGED)]
     ages = np.sort(np.concatenate([some.columns["public.age"] for some in reports]))
     assert ages.tolist() == list(range(PEOPLE))
-    far = SparkCollected.files(spark, AGED, [tmp_path / "out"])
-    assert encode_tally(far.tally()) == encode_tally(InFiles(AGED, files).tally())
-    again = SparkCollected.frame(spark, AGED, spark.read.parquet(str(tmp_path / "out")))
+    far = SparkCollection.files(spark, AGED, [tmp_path / "out"])
+    assert encode_tally(far.tally()) == encode_tally(FileCollection(AGED, files).tally())
+    again = SparkCollection.frame(spark, AGED, spark.read.parquet(str(tmp_path / "out")))
     assert encode_tally(again.tally()) == encode_tally(far.tally())
     with pytest.raises(InputError, match="there already"):
         randomize(spark, study, [values], tmp_path / "out", column="value")
@@ -207,7 +207,7 @@ def test_folders_with_odd_names_are_written_and_read(spark: Any, tmp_path: Path)
         values.rename(given)
         assert randomize(spark, study, [given], out, column="value") == 40
         assert {path.name for path in given.parent.iterdir()} == {given.name, name}
-        assert SparkCollected.files(spark, PLAIN, [out]).people == 40
+        assert SparkCollection.files(spark, PLAIN, [out]).people == 40
         values = given
     with pytest.raises(InputError, match="expected a name in UTF-8"):
         randomize(spark, study, [values], tmp_path / "\udcff", column="value")
@@ -303,26 +303,26 @@ def test_a_file_of_another_task_is_refused_by_name(spark: Any, tmp_path: Path) -
     other = Survey(OLH(1.0, 301))
     bad = parquet(tmp_path / "bad.parquet", other, other.randomize([1, 2], SeededForExperiments(1)))
     with pytest.raises(MismatchError, match=r"bad\.parquet.*another task"):
-        SparkCollected.files(spark, PLAIN, [good, bad])
+        SparkCollection.files(spark, PLAIN, [good, bad])
     batch = to_arrow(PLAIN.randomize([1, 2], SeededForExperiments(1)), PLAIN)
     pq.write_table(pa.Table.from_batches([batch]).drop_columns(["bucket"]), tmp_path / "short.parquet")
     with pytest.raises(WireError, match=r"short\.parquet.*expected the columns"):
-        SparkCollected.files(spark, PLAIN, [good, tmp_path / "short.parquet"])
+        SparkCollection.files(spark, PLAIN, [good, tmp_path / "short.parquet"])
     (tmp_path / "cut.parquet").write_bytes(good.read_bytes()[:-20])
     with pytest.raises(WireError, match=r"cut\.parquet.*not a complete Parquet file"):
-        SparkCollected.files(spark, PLAIN, [good, tmp_path / "cut.parquet"])
+        SparkCollection.files(spark, PLAIN, [good, tmp_path / "cut.parquet"])
     with pytest.raises(InputError, match="given twice"):
-        SparkCollected.files(spark, PLAIN, [good, good])
+        SparkCollection.files(spark, PLAIN, [good, good])
     with pytest.raises(InputError, match="there is no file"):
-        SparkCollected.files(spark, PLAIN, [tmp_path / "nothing.parquet"])
+        SparkCollection.files(spark, PLAIN, [tmp_path / "nothing.parquet"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(EmptyError, match="no files of reports"):
-        SparkCollected.files(spark, PLAIN, [tmp_path / "empty"])
+        SparkCollection.files(spark, PLAIN, [tmp_path / "empty"])
 
 
 def test_reports_that_change_between_passes_are_refused(spark: Any, tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(1)))
-    far = SparkCollected.files(spark, PLAIN, [path])
+    far = SparkCollection.files(spark, PLAIN, [path])
     far.tally()
     parquet(path, PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(2)))
     with pytest.raises(EngineError, match="changed between two passes"):
@@ -334,7 +334,7 @@ def test_reports_that_change_between_passes_are_refused(spark: Any, tmp_path: Pa
 
 def test_reports_that_change_before_they_are_streamed_are_refused(spark: Any, tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(1)))
-    far = SparkCollected.files(spark, PLAIN, [path])
+    far = SparkCollection.files(spark, PLAIN, [path])
     far.tally()
     assert sum(map(len, far.reports())) == 300
     parquet(path, PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(2)))
@@ -345,20 +345,20 @@ def test_reports_that_change_before_they_are_streamed_are_refused(spark: Any, tm
 def test_ids_that_are_missing_or_numbers_are_refused(spark: Any, tmp_path: Path) -> None:
     reports = PLAIN.randomize(np.arange(10), SeededForExperiments(1))
     ids = [None if i % 2 else str(i).encode() for i in range(10)]
-    far = SparkCollected.frame(spark, PLAIN, frame_of(spark, PLAIN, reports, id=pa.array(ids)), unique="id")
+    far = SparkCollection.frame(spark, PLAIN, frame_of(spark, PLAIN, reports, id=pa.array(ids)), unique="id")
     with pytest.raises(WireError, match="no id"):
         far.tally()
     table = pa.Table.from_batches([to_arrow(reports, PLAIN)]).append_column("report_id", pa.array(range(10)))
     pq.write_table(table.replace_schema_metadata(to_arrow(reports, PLAIN).schema.metadata), tmp_path / "a.parquet")
     with pytest.raises(WireError, match="holds bytes or text"):
-        SparkCollected.files(spark, PLAIN, [tmp_path / "a.parquet"])
+        SparkCollection.files(spark, PLAIN, [tmp_path / "a.parquet"])
 
 
 def test_nobody_left_and_no_candidates(spark: Any, tmp_path: Path) -> None:
     survey = Survey(OLH(1.0, Bits(22)), [Public("age")])
     reports = survey.randomize(np.arange(50), SeededForExperiments(1), {"age": np.arange(50)})
     path = parquet(tmp_path / "a.parquet", survey, reports)
-    far, here = SparkCollected.files(spark, survey, [path]), InFiles(survey, [path])
+    far, here = SparkCollection.files(spark, survey, [path]), FileCollection(survey, [path])
     everything = Continuations(start(), 0, 22)
     nobody, nobody_here = far.where(age=(900, 901)), here.where(age=(900, 901))
     assert nobody.best((0,), everything, 5) == nobody_here.best((0,), everything, 5)
@@ -372,11 +372,11 @@ def test_few_tasks_where_results_are_large(spark: Any, tmp_path: Path, monkeypat
     survey = Survey(OUE(1.0, 3000))
     reports = survey.randomize(np.arange(400) % 3000, SeededForExperiments(1))
     path = parquet(tmp_path / "a.parquet", survey, reports, rows=10)
-    far = SparkCollected.files(spark, survey, [path], pieces=40)
+    far = SparkCollection.files(spark, survey, [path], pieces=40)
     ran: list[int] = []
-    whole = SparkCollected.parts
+    whole = SparkCollection.parts
     monkeypatch.setattr(collected, "_RESULT_BYTES", 3 * 8 * 3000)
-    monkeypatch.setattr(SparkCollected, "parts", lambda self, *a, **k: ran.append(k["most"]) or whole(self, *a, **k))
+    monkeypatch.setattr(SparkCollection, "parts", lambda self, *a, **k: ran.append(k["most"]) or whole(self, *a, **k))
     assert encode_tally(far.tally()) == encode_tally(survey.tally(reports))
     assert ran == [3]
     assert far._source.coarser(3).tasks == 3
@@ -391,7 +391,7 @@ def test_progress_is_told_to_the_end(spark: Any, tmp_path: Path) -> None:
         assert total == 300
         yield told.append
 
-    SparkCollected.files(spark, PLAIN, [path], watch, pieces=6).tally()
+    SparkCollection.files(spark, PLAIN, [path], watch, pieces=6).tally()
     assert sum(told) == 300
 
 
@@ -399,10 +399,10 @@ def test_addresses_are_read_as_they_are_written(spark: Any, tmp_path: Path) -> N
     reports = PLAIN.randomize(np.arange(300), SeededForExperiments(1))
     path = parquet(tmp_path / "a.parquet", PLAIN, reports)
     for address in (path.as_uri(), tmp_path.as_uri()):
-        far = SparkCollected.files(spark, PLAIN, [address])
+        far = SparkCollection.files(spark, PLAIN, [address])
         assert far.people == 300
         assert encode_tally(far.tally()) == encode_tally(PLAIN.tally(reports))
-        assert far.fingerprint == InFiles(PLAIN, [path]).fingerprint
+        assert far.fingerprint == FileCollection(PLAIN, [path]).fingerprint
         assert sum(map(len, far.reports())) == 300
 
 
@@ -412,16 +412,16 @@ def test_bad_payloads_are_refused_at_the_driver(spark: Any) -> None:
     for broken in ([*payloads, payloads[0][:-1]], [*payloads, None], [*payloads, b"\xff" * len(payloads[0])]):
         frame = spark.createDataFrame(pa.table({"payload": pa.array(broken, pa.binary())}))
         with pytest.raises(WireError):
-            SparkCollected.frame(spark, PLAIN, frame).tally()
+            SparkCollection.frame(spark, PLAIN, frame).tally()
     with pytest.raises(WireError, match="expected the columns payload"):
-        SparkCollected.frame(spark, PLAIN, spark.range(3))
+        SparkCollection.frame(spark, PLAIN, spark.range(3))
     with pytest.raises(InputError, match="no column report_id"):
-        SparkCollected.frame(spark, PLAIN, frame_of(spark, PLAIN, reports), unique="report_id")
+        SparkCollection.frame(spark, PLAIN, frame_of(spark, PLAIN, reports), unique="report_id")
 
 
 def test_an_empty_table(spark: Any) -> None:
     frame = frame_of(spark, PLAIN, PLAIN.randomize([1], SeededForExperiments(1))).limit(0)
-    far = SparkCollected.frame(spark, PLAIN, frame)
+    far = SparkCollection.frame(spark, PLAIN, frame)
     assert far.people == 0
     with pytest.raises(EmptyError):
         far.tally()

@@ -11,8 +11,8 @@ from tests.support.held import people_of
 from tests.unit.test_studies import RECORD
 
 from veil import OLH, Bits, Interval, SquareWave, StochasticRounding, Study, StudyRun, Survey, Text
-from veil.engines import InFiles
-from veil.engines.spark import SparkCollected
+from veil.engines import FileCollection
+from veil.engines.spark import SparkCollection
 from veil.entropy import SeededForExperiments
 from veil.files.reports import write_parquet
 from veil.histogram import Histogram
@@ -21,9 +21,9 @@ from veil.itemsets import SVIM
 from veil.marginals import CALM, SplitEM
 from veil.numeric import Hierarchy, MeanOf, WaveDistribution
 from veil.results.render.files import document
-from veil.simulation import Simulated
+from veil.simulation import SimulatedCollection
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Table
-from veil.study.run import Memory
+from veil.study.run import MemoryJournal
 
 UNIT = Interval(0.0, 1.0)
 SHOP = (Measure("spent", 2), Category("os", ("a", "b")))
@@ -60,21 +60,21 @@ def written(folder: Path, survey: Survey, people: Any, seed: int, files: int = 3
     paths = []
     for i, rows in enumerate(np.array_split(np.arange(len(people)), files)):
         path = folder / f"part-{i}.parquet"
-        write_parquet(path, survey, Simulated(survey, people[rows], SeededForExperiments(seed + i)).reports())
+        write_parquet(path, survey, SimulatedCollection(survey, people[rows], SeededForExperiments(seed + i)).reports())
         paths.append(path)
     return paths
 
 
 def both(study: Study, spark: Any, folder: Path, people: int = 2000, pieces: int | None = None) -> tuple[Any, Any]:
     """A study on one machine and on Spark, round by round over the same files: its takes, and its result."""
-    here, there = Memory(), Memory()
+    here, there = MemoryJournal(), MemoryJournal()
     local, far = StudyRun(study, here), StudyRun(study, there)
     held, seed = people_of(study, people), 1
     while local.round is not None:
         survey = local.round.survey
         paths = written(folder / str(seed), survey, held, 100 * seed)
-        local.answer(InFiles(survey, paths))
-        far.answer(SparkCollected.files(spark, survey, paths, pieces=pieces))
+        local.answer(FileCollection(survey, paths))
+        far.answer(SparkCollection.files(spark, survey, paths, pieces=pieces))
         seed += 1
     return (here._kept, document(local.result, 0.95)), (there._kept, document(far.result, 0.95))
 
@@ -89,8 +89,8 @@ def test_a_study_is_the_same_on_spark(study: Study, spark: Any, tmp_path: Path) 
 def test_a_query_is_the_same_on_spark(design: Any, query: str, spark: Any, tmp_path: Path) -> None:
     table = Table(2.0, RECORD, SHOP, design, query=query)
     paths = written(tmp_path, table.survey, people_of(table, 3000), 7)
-    local = document(table.read(InFiles(table.survey, paths)), 0.95)
-    far = SparkCollected.files(spark, table.survey, paths, pieces=3)
+    local = document(table.read(FileCollection(table.survey, paths)), 0.95)
+    far = SparkCollection.files(spark, table.survey, paths, pieces=3)
     assert document(table.read(far), 0.95) == local
     other = written(tmp_path / "other", table.survey, people_of(table, 3000), 8)  # the rival: other noise
-    assert document(table.read(InFiles(table.survey, other)), 0.95) != local
+    assert document(table.read(FileCollection(table.survey, other)), 0.95) != local

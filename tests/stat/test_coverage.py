@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veil import GRR, OLH, OUE, Integers, Interval, Record, SubsetSelection, simulate
-from veil.engines.local import InMemory
+from veil.engines.local import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import PureOracle
 from veil.sql import Answer, Design, Grids, Table, choose_design
@@ -157,7 +157,7 @@ def test_the_design_that_auto_chooses_covers_an_empty_box_of_skewed_columns_and_
         asked = replace(table, query="SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 30 AND 45 AND lim < 100000")
         for run in range(10):
             reports = table.survey.randomize({"lim": limit, "age": age}, SeededForExperiments(seed + run))
-            answer = asked.read(InMemory(table.survey, [reports]))
+            answer = asked.read(MemoryCollection(table.survey, [reports]))
             assert isinstance(answer, Answer)
             found.append(answer.value() / answer.stderr())
         return np.array(found)

@@ -10,7 +10,7 @@ from acceptance.hash_battery import RANGES, structured_pairs, worst_leak
 from tests.support.everyday import everyday
 
 from veil import GRR, OLH
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram
 from veil.kernels.hashing import bucket_of, splitmix64_each
@@ -71,7 +71,7 @@ def test_what_comes_out_of_a_ring_is_read_without_bias(oracle: PureOracle) -> No
         ring.uniform(fakes, SeededForExperiments(3)),
     ]
     mixed = np.random.default_rng(4).permutation(np.concatenate(elements))
-    found: Estimate = Histogram(oracle).read(InMemory(survey, ring.reports(mixed), fakes=fakes))
+    found: Estimate = Histogram(oracle).read(MemoryCollection(survey, ring.reports(mixed), fakes=fakes))
     assert (found.n, found.lineage[1]) == (people, "30,000 uniform fakes removed")
     assert (np.abs(found.frequencies - truth) < 5 * found.stderr).all()
     bound = 5 * float(np.sqrt((found.variance[3:] / (d - 3)).sum() / (d - 3)))
@@ -162,7 +162,9 @@ def test_a_study_of_files_with_fakes_is_a_study_of_people() -> None:
     oracle = GRR(3.0, 3)
     survey, ring = Survey(oracle), ring_of(oracle)
     fakes = Reports(survey.task, survey.layout, ring.decode(ring.uniform(500, SeededForExperiments(8))))
-    collected = InMemory(survey, [survey.randomize([0] * 900 + [1] * 100, SeededForExperiments(9)), fakes], fakes=500)
+    collected = MemoryCollection(
+        survey, [survey.randomize([0] * 900 + [1] * 100, SeededForExperiments(9)), fakes], fakes=500
+    )
     found = Histogram(oracle, post="norm-sub").read(collected)
     assert found.n == found.population == 1000
     assert found[0].low < 0.9 < found[0].high

@@ -12,12 +12,12 @@ from scipy import stats
 from tests.significance import ALPHA, frequency_fits, mean_fits, variance_fits
 
 from veil import OLH, Bits, LinearHashing, OneOf, Question, Survey
-from veil.engines import Drawn, InMemory
+from veil.engines import DrawnCollection, MemoryCollection
 from veil.engines.drawn import top_of_absent
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, HitterSearch, MultipleChannel, SegmentPairs, pem1
 from veil.metrics import f1
-from veil.study import Collected
+from veil.study import Collection
 from veil.study.continuations import Continuations, start
 from veil.view import prefix
 from veil_papers.datasets import exponential_bits
@@ -29,19 +29,19 @@ SURVEY = Survey(
 )
 
 
-def counted(seed: int) -> Collected:
-    return InMemory(SURVEY, SURVEY.randomize(HELD, SeededForExperiments(seed)))
+def counted(seed: int) -> Collection:
+    return MemoryCollection(SURVEY, SURVEY.randomize(HELD, SeededForExperiments(seed)))
 
 
-def drawn(seed: int) -> Collected:
-    return Drawn(SURVEY, HELD, seed)
+def drawn(seed: int) -> Collection:
+    return DrawnCollection(SURVEY, HELD, seed)
 
 
 # -- drawn supports are equal in distribution --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [counted, drawn], ids=["reports", "drawn"])
-def test_supports_have_the_law_that_is_stated(make: Callable[[int], Collected]) -> None:
+def test_supports_have_the_law_that_is_stated(make: Callable[[int], Collection]) -> None:
     """Mean and variance of a held value's and of an absent value's estimate, over groups drawn anew each time."""
     codes = np.array([201, 3, 77], dtype=np.uint64)
     estimates, groups = [], []
@@ -63,7 +63,7 @@ def test_supports_have_the_law_that_is_stated(make: Callable[[int], Collected]) 
     assert not frequency_fits(sum(groups), RUNS * PEOPLE, 1 / 2)
 
 
-def _tops(make: Callable[[int], Collected]) -> NDArray[np.float64]:
+def _tops(make: Callable[[int], Collection]) -> NDArray[np.float64]:
     every = Continuations(start(), 0, 8)
     rows = []
     for seed in range(RUNS):
@@ -102,8 +102,8 @@ def test_joint_supports_of_pairs_are_drawn_alike() -> None:
     for seed in range(40):
         reports = made.survey.randomize(HELD, SeededForExperiments(seed))
         for name, collected in (
-            ("real", InMemory(made.survey, reports)),
-            ("drawn", Drawn(made.survey, HELD, seed)),
+            ("real", MemoryCollection(made.survey, reports)),
+            ("drawn", DrawnCollection(made.survey, HELD, seed)),
         ):
             shares[name].append(collected.joint({1: codes[0], 2: codes[1]})[:, :, 1, 1] / PEOPLE)
     real, drew = np.array(shares["real"]), np.array(shares["drawn"])
@@ -142,7 +142,7 @@ def score(make: Callable[[], HitterSearch]) -> float:
     made, found = make(), []
     for seed in range(SEEDS):
         held, ranking = exponential_bits(1_000_000, 64, seed)
-        found.append(f1(made.read(Drawn(made.survey, held, seed)).values, ranking[:16]))
+        found.append(f1(made.read(DrawnCollection(made.survey, held, seed)).values, ranking[:16]))
     return float(np.mean(found))
 
 
@@ -179,24 +179,28 @@ def test_real_reports_find_as_much_as_drawn_supports() -> None:
     def found(oracle: Any) -> float:
         made = PEM(3.0, Bits(24), 8, budget=2**14, oracle=oracle)
         reports = made.survey.randomize(held, SeededForExperiments(1))
-        return f1(made.read(InMemory(made.survey, reports)).values, ranking[:8])
+        return f1(made.read(MemoryCollection(made.survey, reports)).values, ranking[:8])
 
     def drew(epsilon: float) -> float:
         made = PEM(epsilon, Bits(24), 8, budget=2**14)
-        return f1(made.read(Drawn(made.survey, held, 1)).values, ranking[:8])
+        return f1(made.read(DrawnCollection(made.survey, held, 1)).values, ranking[:8])
 
     assert found("OLH") >= 0.85
     assert found("PGR") >= 0.85
     assert (
         f1(
-            PEM(3.0, Bits(24), 8, budget=2**14).read(Drawn(PEM(3.0, Bits(24), 8, budget=2**14).survey, held, 1)).values,
+            PEM(3.0, Bits(24), 8, budget=2**14)
+            .read(DrawnCollection(PEM(3.0, Bits(24), 8, budget=2**14).survey, held, 1))
+            .values,
             ranking[:8],
         )
         >= 0.85
     )
     assert (
         f1(
-            PEM(0.2, Bits(24), 8, budget=2**14).read(Drawn(PEM(0.2, Bits(24), 8, budget=2**14).survey, held, 1)).values,
+            PEM(0.2, Bits(24), 8, budget=2**14)
+            .read(DrawnCollection(PEM(0.2, Bits(24), 8, budget=2**14).survey, held, 1))
+            .values,
             ranking[:8],
         )
         < 0.5

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veil import Bits, StudyRun, Text
-from veil.engines import Drawn
+from veil.engines import DrawnCollection
 from veil.hitters import PEM, HeavyHitters, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs, tree_hist
 
 PEOPLE, NAMES, RUNS = 200_000, 20_000, 10
@@ -36,7 +36,7 @@ def searched(test: str | None) -> list[tuple[HeavyHitters, NDArray[np.float64]]]
     for run in range(RUNS):
         counts = np.random.default_rng([13, run]).multinomial(PEOPLE, weights)
         search = PEM(2.0, Text(6), 16, test=test)  # type: ignore[arg-type]
-        found = search.read(Drawn.of_codes(search.survey, codes, counts, [13, run]))
+        found = search.read(DrawnCollection.of_codes(search.survey, codes, counts, [13, run]))
         shares = dict(zip((row.tobytes() for row in codes), counts / PEOPLE, strict=True))
         assert found.estimates.candidates is not None
         truth = [shares.get(row.tobytes(), 0.0) for row in found.estimates.candidates]
@@ -88,7 +88,7 @@ def test_selected_intervals_cover_and_plain_ones_do_not(test: str | None) -> Non
 def test_what_was_tested_by_each_search() -> None:
     held, counts = np.array([5, 70, 9_000, 60_000]), [4000, 3000, 2000, 1000]
     plain = PrefixSearch(4.0, Bits(16), 2, 4, (8, 16))
-    found = plain.read(Drawn(plain.survey, held, 1, counts))
+    found = plain.read(DrawnCollection(plain.survey, held, 1, counts))
     assert found.tested == found.estimates.tested == sum(step.candidates for step in found.history) > 256
     tested: list[tuple[HeavyHitters, int]] = []
     for search, many in (
@@ -97,18 +97,18 @@ def test_what_was_tested_by_each_search() -> None:
         (tree_hist(4.0, Bits(16), 2), 2),
         (SegmentPairs(4.0, Bits(16), 2, segments=2), 3),
     ):
-        tested.append((search.read(Drawn(search.survey, held, 1, counts)), many))
+        tested.append((search.read(DrawnCollection(search.survey, held, 1, counts)), many))
     assert [found.tested for found, _ in tested] == [
         many for _, many in tested
     ]  # the candidates of their last question
     channels = MultipleChannel(4.0, Bits(16), 2)
-    assert channels.read(Drawn(channels.survey, held, 1, counts)).tested <= channels.channels
+    assert channels.read(DrawnCollection(channels.survey, held, 1, counts)).tested <= channels.channels
     for improved in (True, False):
         trie = PrivTrie(4.0, Bits(16), 2, people=10_000, improved=improved)
         run = StudyRun(trie)
         while run.round is not None:
             size = round(10_000 * float(run.round.people))
-            run.answer(Drawn(run.round.survey, held, 1, np.array([4, 3, 2, 1]) * size // 10))
+            run.answer(DrawnCollection(run.round.survey, held, 1, np.array([4, 3, 2, 1]) * size // 10))
         assert isinstance(run.result, HeavyHitters)
         looks = 1 if improved else trie.batches  # it may stop after any batch: each look is a test
         assert run.result.tested == looks * sum(step.candidates for step in run.result.history)

@@ -9,7 +9,7 @@ from tests.support.everyday import everyday
 from tests.support.in_memory import small_plan, walk
 
 from veil import GRR, OLH
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram
 from veil.mechanisms import FrequencyOracle
@@ -34,8 +34,8 @@ def test_estimates_after_the_shuffle_are_unbiased_with_the_stated_error(oracle: 
         seen = walk([Peos(small_plan(3, fakes=FAKES)) for _ in range(3)], elements, salt=run)
         assert seen.elements is not None
         shuffled = ring.reports(seen.elements)
-        found.append(study.read(InMemory(study.survey, shuffled, fakes=FAKES)))
-        taken_for_people.append(study.read(InMemory(study.survey, shuffled)).frequencies)
+        found.append(study.read(MemoryCollection(study.survey, shuffled, fakes=FAKES)))
+        taken_for_people.append(study.read(MemoryCollection(study.survey, shuffled)).frequencies)
     truth = np.bincount(HELD, minlength=VALUES) / PEOPLE
     estimates = np.array([one.frequencies for one in found])
     stated = found[0].variance_at(truth)

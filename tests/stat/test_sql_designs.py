@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.support.everyday import everyday
 
 from veil import Integers, Record
-from veil.engines.local import InMemory
+from veil.engines.local import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.reports.columns import Reports
 from veil.sql.columns import Measure, identifier
@@ -22,8 +22,8 @@ from veil.sql.designs.hio import HIO
 from veil.sql.designs.marginal import MG
 from veil.sql.execution.engine import run as answer
 from veil.sql.execution.rows import CollectedRows
-from veil.sql.execution.sums import Moments
-from veil.sql.language.query import Both, Box, Either, InRuns, Output, Query, Total
+from veil.sql.execution.sums import RowMoments
+from veil.sql.language.query import And, Box, InRanges, Or, Output, Query, SumTerm
 from veil.sql.table import Reading, Table
 
 PRIVATE = Record.of(age=Integers(0, 26), income=Integers(0, 8), state=3)
@@ -91,7 +91,7 @@ def answers(name: str, reading: Reading, runs: int = RUNS) -> dict[str, tuple[Fl
         counts = np.bincount(choice, minlength=len(table.survey.ask) if "choice" in columns else 1)
         for query, boxes in QUERIES.items():
             values = table.design.values(table, boxes, counts)
-            moments = Moments(values, 2, len(counts))
+            moments = RowMoments(values, 2, len(counts))
             moments.add(choice, values.of(columns), weights)
             told = moments.totals(counts, totals, products, np.ones(2))
             found[query].append([told.values.astype(np.float64), np.sqrt(np.diag(told.covariance).astype(np.float64))])
@@ -143,15 +143,15 @@ def honest(told: dict[str, tuple[Floats, Floats, Floats]], times: float) -> bool
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_engine_gives_the_same_answers(name: str) -> None:
     table = asked(name, "levels")
-    rows = CollectedRows(table, InMemory(table.survey, reported(table, 0)))
+    rows = CollectedRows(table, MemoryCollection(table.survey, reported(table, 0)))
     for query, (_, found, errors) in answers(name, "levels", 1).items():
-        where = Either(
+        where = Or(
             tuple(
-                Both(tuple(InRuns(place, runs) for place, runs in enumerate(box) if runs is not None))
+                And(tuple(InRanges(place, runs) for place, runs in enumerate(box) if runs is not None))
                 for box in QUERIES[query]
             )
         )
-        outputs = (Output("people", Total(0)), Output("spent", Total(1)))
+        outputs = (Output("people", SumTerm(0)), Output("spent", SumTerm(1)))
         told = answer(Query(query, ("1", identifier(SPENT.name)), outputs, where), rows)
         for i, output in enumerate(told.outputs):
             assert output.values[0] == pytest.approx(found[0, i], rel=1e-6)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veil.engines.gpu import Launched, source
+from veil.engines.gpu import GpuCounter, source
 
 _SHIM = Path(__file__).with_name("cuda_shim.h")
 _KERNEL = re.compile(r'(?:extern "C" __global__ void|^COUNTING\()\s*(?!name)(\w+)', re.MULTILINE)
@@ -78,6 +78,6 @@ class Compiled:
         return held.copy()
 
 
-def compiled(threads: int = 1, changed: tuple[str, str] | None = None, **settings: Any) -> Launched:
+def compiled(threads: int = 1, changed: tuple[str, str] | None = None, **settings: Any) -> GpuCounter:
     """A device that counts by the compiled kernels."""
-    return Launched(Compiled(threads, changed), **settings)
+    return GpuCounter(Compiled(threads, changed), **settings)

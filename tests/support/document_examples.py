@@ -64,7 +64,7 @@ from veil.numeric import (
 )
 from veil.post import METHODS
 from veil.shuffle.peos import SecretKey
-from veil.shuffle.plan import Address, Plan
+from veil.shuffle.plan import Address, CollectionPlan
 from veil.shuffle.sequential import Key, SpotChecks
 from veil.shuffle.submissions import Submission
 from veil.sql import (
@@ -311,7 +311,7 @@ BUILT: dict[str, dict[str, Any]] = {
     "task": TASKS,
     "study": _studies(),
     "plan of parties": {
-        "two shufflers": Plan(
+        "two shufflers": CollectionPlan(
             protocol="sequential",
             collection="test",
             study={"kind": "veil-study"},

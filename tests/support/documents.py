@@ -32,7 +32,7 @@ from veil.mechanisms.longitudinal.base import Memo
 from veil.results import Bands, Result, load, save
 from veil.results.laws import Noise
 from veil.shuffle.peos import PublicKey, SecretKey
-from veil.shuffle.plan import Plan
+from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.sequential import Key, SpotChecks
 from veil.shuffle.submissions import Submission
 from veil.sql import Design, PublicColumn
@@ -139,7 +139,7 @@ FAMILIES: dict[str, Family] = {
         context=True,
     ),
     "memo": Family(_memo, lambda made, mechanism: made.to_bytes(), binary=True, context=True),
-    "plan of parties": _by_method(Plan),
+    "plan of parties": _by_method(CollectionPlan),
     "round of a study": _by_method(RoundPart),
     "DGK public key": _by_method(PublicKey),
     "DGK secret key": _by_method(SecretKey),

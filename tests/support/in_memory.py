@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veil.shuffle.peos import Peos, PublicKey, SecretKey, make_keys
 from veil.shuffle.peos.protocol import permutation
-from veil.shuffle.plan import Address, Plan
+from veil.shuffle.plan import Address, CollectionPlan
 from veil.shuffle.protocol import OUTCOME, Attempt
 
 
@@ -27,11 +27,11 @@ def small_keys(ring: int = 64) -> tuple[PublicKey, SecretKey]:
     return _keys(ring)
 
 
-def small_plan(shufflers: int, fakes: int = 0, ring: int = 64, **more: Any) -> Plan:
+def small_plan(shufflers: int, fakes: int = 0, ring: int = 64, **more: Any) -> CollectionPlan:
     places = tuple((f"shuffler-{i + 1}", Address("127.0.0.1", 7000 + i)) for i in range(shufflers))
     keys = {"server": small_keys(ring)[0].to_json()}
     facts = {"protocol": "peos", "collection": "test", "study": {}, "keys": keys, "shufflers": places} | more
-    return Plan(fakes=fakes, ring=ring, **facts)
+    return CollectionPlan(fakes=fakes, ring=ring, **facts)
 
 
 @dataclass

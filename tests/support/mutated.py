@@ -251,11 +251,11 @@ def _by_library(folder: Path) -> dict[str, str]:
 def _store_reports(folder: Path, study: Any) -> None:
     """Put the reports of `drinks.arrow` into the collector's database, with ids in a run and ids beside reports."""
     from veil.collector.service import open_store
-    from veil.collector.settings import Settings
+    from veil.collector.settings import CollectorSettings
     from veil.collector.store.base import Group
     from veil.files import read_reports
 
-    store = open_store(Settings(folder=str(folder / "base")), make=False)
+    store = open_store(CollectorSettings(folder=str(folder / "base")), make=False)
     stored = store.find(study.survey.task)
     assert stored is not None
     payloads = b"".join(each.to_bytes() for each in read_reports(folder / "drinks.arrow", study.survey))

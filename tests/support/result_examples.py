@@ -51,7 +51,7 @@ from veil.numeric import (
 from veil.post import METHODS
 from veil.results import Answers, Result
 from veil.sql import Answer, Explanation, KeyColumn, Measured, Table
-from veil.sql.execution.explaining import Step
+from veil.sql.execution.explaining import PlanStep
 from veil.view import SquaredDistance
 
 PEOPLE = [{"sex": "f", "age": 3, "region": 1}, {"sex": "m", "age": 7, "region": 2}] * 1_000
@@ -149,7 +149,7 @@ def results() -> dict[str, Result]:
     )
     plan = Explanation(
         query=answer.query,
-        steps=(Step("public", "DuckDB evaluates it"), Step("read", "HIO: no report")),
+        steps=(PlanStep("public", "DuckDB evaluates it"), PlanStep("read", "HIO: no report")),
         outputs=answer.outputs,
         keys=keys,
         boxes=1,

@@ -18,9 +18,9 @@ from tests.support.warm_start import Started, start
 from veil.entropy import Keyed
 from veil.shuffle.coordinator import Coordinator, Shuffled
 from veil.shuffle.peos import Peos, make_keys
-from veil.shuffle.plan import DEVICE, SERVER, Plan
+from veil.shuffle.plan import DEVICE, SERVER, CollectionPlan
 from veil.shuffle.rehearsal import free_addresses
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.submissions import Submission, leave
 from veil.shuffle.transport.certificates import make_authority
 
@@ -47,7 +47,7 @@ class World:
         names = [f"shuffler-{i + 1}" for i in range(shufflers)]
         places = tuple(zip(names, free_addresses(shufflers), strict=True))
         keys = {"server": public.to_json()}
-        self.plan: Plan = replace(small_plan(shufflers, fakes), shufflers=places, keys=keys, least=least)
+        self.plan: CollectionPlan = replace(small_plan(shufflers, fakes), shufflers=places, keys=keys, least=least)
         make_authority(folder, [*names, SERVER, DEVICE])
         (folder / "plan.json").write_bytes(self.plan.to_bytes())
         (folder / "secret.json").write_text(json.dumps(self.secret.to_json()))
@@ -62,8 +62,8 @@ class World:
         lines += ['secret = "secret.json"'] if name == SERVER else []
         (self.folder / f"{name}.toml").write_text("\n".join(lines))
 
-    def settings(self, name: str, **changes: Any) -> Settings:
-        return replace(Settings.read(self.folder / f"{name}.toml"), **changes)
+    def settings(self, name: str, **changes: Any) -> PartySettings:
+        return replace(PartySettings.read(self.folder / f"{name}.toml"), **changes)
 
     # -- processes -----------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class World:
     def leave(self, submissions: list[Submission]) -> None:
         asyncio.run(leave(self.settings(DEVICE), Peos(self.plan), submissions))
 
-    def shuffle(self, *, settings: Settings | None = None, **options: Any) -> tuple[Shuffled, Elements]:
+    def shuffle(self, *, settings: PartySettings | None = None, **options: Any) -> tuple[Shuffled, Elements]:
         """Run the collection to its end; the outcome, and the fakes that must be in it."""
         found: list[tuple[Shuffled, Elements]] = []
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from veil import GRR, Bits, Interval, Piecewise, SquareWave, StudyRun, Survey, study_from_json
-from veil.engines import InFiles
+from veil.engines import FileCollection
 from veil.hitters import PEM, SegmentPairs
 from veil.itemsets import PSFO, SVIM, SVSM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, TwoPhaseVariance, WaveDistribution
-from veil.study import Kept, OneRound
+from veil.study import OneRound, TallyCollection
 from veil.wire import decode_tally, encode_tally
 
 FILES = Path(__file__).parent.parent / "fixtures" / "v0.1"
@@ -57,7 +57,7 @@ def test_a_tally_of_the_reports_is_the_same_bytes(name: str) -> None:
     survey = survey_of(name)
     assert survey.task == known(name)["task"]
     stored = (FILES / f"{name}.tally").read_bytes()
-    assert encode_tally(InFiles(survey, [FILES / f"{name}.arrow"]).tally()) == stored
+    assert encode_tally(FileCollection(survey, [FILES / f"{name}.arrow"]).tally()) == stored
     assert encode_tally(decode_tally(survey, stored)) == stored
 
 
@@ -66,7 +66,7 @@ def test_a_study_reads_what_was_read_before(name: str) -> None:
     study, facts = STUDIES[name]
     assert study.survey.task == known(name)["task"]
     tally = decode_tally(study.survey, (FILES / f"{name}.tally").read_bytes())
-    for collected in (Kept(study.survey, tally), InFiles(study.survey, [FILES / f"{name}.arrow"])):
+    for collected in (TallyCollection(study.survey, tally), FileCollection(study.survey, [FILES / f"{name}.arrow"])):
         found = study.read(collected)
         for fact, look in facts.items():
             # EM's sums are vectorised by the compiler: its last bits may differ from machine to machine
@@ -101,7 +101,7 @@ def test_a_bare_task_is_the_study_of_its_questions(name: str) -> None:
 def test_a_search_finds_what_was_found_before(name: str) -> None:
     study = SEARCHES[name]
     assert study.survey.task == known(name)["task"]
-    found = study.read(InFiles(study.survey, [FILES / f"{name}.arrow"]))
+    found = study.read(FileCollection(study.survey, [FILES / f"{name}.arrow"]))
     assert found.values == known(name)["values"]
     assert found.estimates.frequencies.tolist() == known(name)["frequencies"]
     assert found.estimates.stderr.tolist() == known(name)["stderr"]

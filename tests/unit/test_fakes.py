@@ -18,7 +18,7 @@ from veil import GRR, OLH, OUE, AllOf, Public, Survey
 from veil.accounting import Shuffler
 from veil.cli.main import app
 from veil.collector.edge.decoding import frames_of_arrow
-from veil.engines import InFiles, InMemory
+from veil.engines import FileCollection, MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, VeilError, WireError
 from veil.files import ReportWriter, count_fakes, read_reports
@@ -29,9 +29,9 @@ from veil.reports.columns import Reports
 from veil.reports.tally import Tally, merge
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.results.laws import Fakes
-from veil.study import Collected, OneRound, StudyRun
-from veil.study.collection import Kept
+from veil.results.laws import FakeLaw
+from veil.study import Collection, OneRound, StudyRun
+from veil.study.collection import TallyCollection
 from veil.wire.arrow import arrow_schema, to_arrow
 from veil.wire.ring import ring_of
 from veil.wire.tallies import decode_tally, describe_tally, encode_tally
@@ -70,7 +70,7 @@ def test_tallies_add_up_with_their_fakes() -> None:
 def test_a_wrong_number_of_fakes_is_refused(fakes: Any) -> None:
     for refused in (
         lambda: SURVEY.tally(shuffled()).part(0).with_fakes(fakes),
-        lambda: InMemory(SURVEY, shuffled(), fakes=fakes),
+        lambda: MemoryCollection(SURVEY, shuffled(), fakes=fakes),
     ):
         with pytest.raises(InputError, match="fakes"):
             refused()
@@ -123,20 +123,20 @@ def test_fakes_are_of_one_question() -> None:
     with pytest.raises(InputError, match="one question"):
         tally.with_fakes(1)
     with pytest.raises(InputError, match="one question"):
-        InMemory(survey, reports, fakes=1).tally()
+        MemoryCollection(survey, reports, fakes=1).tally()
     wrong = replace(tally, parts=tuple(part.with_fakes(1) for part in tally.parts))
     with pytest.raises(WireError, match="one question"):
         decode_tally(survey, encode_tally(wrong))
     beside = Survey(GRR(1.0, 3), public=[Public("age")])
     with pytest.raises(InputError, match="one question"):
-        assert InMemory(beside, beside.randomize([0, 1], public={"age": [1, 2]}), fakes=1).people
+        assert MemoryCollection(beside, beside.randomize([0, 1], public={"age": [1, 2]}), fakes=1).people
 
 
 # -- what was collected ------------------------------------------------------------------------------------------------
 
 
 def test_people_are_the_reports_less_the_fakes() -> None:
-    collected = InMemory(SURVEY, [shuffled()[:50], shuffled()[50:]], fakes=FAKES)
+    collected = MemoryCollection(SURVEY, [shuffled()[:50], shuffled()[50:]], fakes=FAKES)
     assert (collected.people, collected.fakes, collected.population, collected.answered(0)) == (90, 30, 90, 90)
     assert collected.tally() == SURVEY.tally(shuffled()).with_fakes(FAKES)
     codes = np.array([0, 2], dtype=np.uint64)
@@ -144,13 +144,13 @@ def test_people_are_the_reports_less_the_fakes() -> None:
     assert (support.people, support.fakes) == (90, 30)
     assert support.counts.tolist() == collected.tally().part(0).counts[[0, 2]].tolist()
     assert collected.estimate((0,), support).n == 90
-    assert collected.fingerprint != InMemory(SURVEY, shuffled()).fingerprint
-    kept = Kept(SURVEY, collected.tally())
+    assert collected.fingerprint != MemoryCollection(SURVEY, shuffled()).fingerprint
+    kept = TallyCollection(SURVEY, collected.tally())
     assert (kept.people, kept.fakes) == (90, 30)
 
 
 def test_single_reports_are_not_read_where_some_are_fakes() -> None:
-    collected = InMemory(SURVEY, shuffled(), fakes=FAKES)
+    collected = MemoryCollection(SURVEY, shuffled(), fakes=FAKES)
     for refused in (
         lambda: collected.reports(),
         lambda: collected.columns(0),
@@ -159,7 +159,7 @@ def test_single_reports_are_not_read_where_some_are_fakes() -> None:
     ):
         with pytest.raises(InputError, match="30 of these reports are fakes"):
             refused()
-    plain = InMemory(SURVEY, shuffled())
+    plain = MemoryCollection(SURVEY, shuffled())
     assert sum(map(len, plain.reports())) == 120
     assert len(next(plain.columns(0))["value"]) == 120
 
@@ -170,29 +170,29 @@ class Counted(OneRound[Estimate]):
     kind = "counted"
     survey = SURVEY
 
-    def answer(self, collected: Collected) -> Estimate:
+    def answer(self, collected: Collection) -> Estimate:
         return ORACLE.estimate(replace(collected.tally().part(0), fakes=0))
 
 
 def test_a_study_that_does_not_know_fakes_is_not_given_any() -> None:
-    collected = InMemory(SURVEY, shuffled(), fakes=FAKES)
+    collected = MemoryCollection(SURVEY, shuffled(), fakes=FAKES)
     for given in (collected, collected.tally()):
         with pytest.raises(InputError, match="30 of these are fakes"):
             Counted().read(given)
         with pytest.raises(InputError, match="30 of these are fakes"):
             StudyRun(Counted()).answer(given)
-    assert Counted().read(InMemory(SURVEY, shuffled())).n == 120
+    assert Counted().read(MemoryCollection(SURVEY, shuffled())).n == 120
 
 
 @pytest.mark.parametrize("study", [Histogram(ORACLE), Questions(SURVEY)], ids=lambda study: study.kind)
 def test_a_run_remembers_the_fakes(study: Any, tmp_path: Path) -> None:
-    collected = InMemory(SURVEY, shuffled(), fakes=FAKES)
+    collected = MemoryCollection(SURVEY, shuffled(), fakes=FAKES)
     run = StudyRun(study, tmp_path / "run")
     run.answer(collected)
     again = StudyRun(study, tmp_path / "run")
     assert again.result == run.result == study.read(collected)
     assert again.result is not None
-    assert again.result.fakes == Fakes(30, Fraction(1, 3), Fraction(0))
+    assert again.result.fakes == FakeLaw(30, Fraction(1, 3), Fraction(0))
     assert again.result.n == again.result.population == 90
 
 
@@ -200,13 +200,13 @@ def test_a_run_remembers_the_fakes(study: Any, tmp_path: Path) -> None:
 
 
 def test_results_are_stored_with_their_fakes_or_without_the_key() -> None:
-    found = Histogram(ORACLE).read(InMemory(SURVEY, shuffled(), fakes=FAKES))
+    found = Histogram(ORACLE).read(MemoryCollection(SURVEY, shuffled(), fakes=FAKES))
     for one in (found, found.post("norm-sub"), found.post("norm"), found.difference(found)):
         again = Result.from_json(json.loads(json.dumps(one.to_json())))
         assert again == one
     assert found.to_json()["fakes"] == {"count": 30, "support": "1/3", "pair": "0"}
     assert found.facts()["fakes"] == 30
-    plain = Histogram(ORACLE).read(InMemory(SURVEY, shuffled()))
+    plain = Histogram(ORACLE).read(MemoryCollection(SURVEY, shuffled()))
     document = plain.to_json()
     assert "fakes" not in document
     assert "fakes" not in plain.facts()
@@ -221,7 +221,7 @@ def test_every_method_of_post_processing_takes_fakes() -> None:
     survey, ring = Survey(oracle), ring_of(oracle)
     real = survey.randomize(np.random.default_rng(1).zipf(2.0, 5000) % 70, SeededForExperiments(1))
     fake = Reports(survey.task, survey.layout, ring.decode(ring.uniform(2000, SeededForExperiments(2))))
-    found = Histogram(oracle).read(InMemory(survey, [real, fake], fakes=2000))
+    found = Histogram(oracle).read(MemoryCollection(survey, [real, fake], fakes=2000))
     from veil.post import METHODS, select
 
     for name in METHODS:
@@ -249,14 +249,14 @@ def test_files_say_how_many_fakes_they_have(tmp_path: Path) -> None:
     write_parquet(parquet, SURVEY, [shuffled(seed=9)], fakes=FAKES)
     for path in (arrow, parquet):
         assert count_fakes(path) == FAKES
-        collected = InFiles(SURVEY, [path])
+        collected = FileCollection(SURVEY, [path])
         assert (collected.people, collected.fakes, collected.tally().people) == (90, 30, 90)
         with pytest.raises(WireError, match="uniform fakes among these reports"):
             list(read_reports(path, SURVEY))
         assert sum(map(len, read_reports(path, SURVEY, fakes=True))) == 120
-    several = InFiles(SURVEY, [arrow, parquet, write_arrow(tmp_path / "c.arrow", 0)])
+    several = FileCollection(SURVEY, [arrow, parquet, write_arrow(tmp_path / "c.arrow", 0)])
     assert (several.people, several.fakes) == (300, 60)
-    assert several.tally() == merge(InFiles(SURVEY, [one]).tally() for one in several._files)
+    assert several.tally() == merge(FileCollection(SURVEY, [one]).tally() for one in several._files)
     assert (tmp_path / "c.arrow").read_bytes().count(b"veil.fakes") == 0
 
 
@@ -276,7 +276,7 @@ def test_a_file_that_says_nonsense_about_its_fakes_is_refused(said: bytes, tmp_p
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         writer.write_batch(to_arrow(shuffled(), SURVEY))
     with pytest.raises(WireError, match="decimal number"):
-        assert InFiles(SURVEY, [path]).people
+        assert FileCollection(SURVEY, [path]).people
 
 
 def veil(*args: Any, code: int = 0) -> Any:
@@ -328,6 +328,6 @@ def test_two_collections_promise_no_more_fakes_than_each_had() -> None:
     study = Histogram(GRR(4.0, 4), shuffler=Shuffler(1000, 1e-6, 50))
     ring = ring_of(study.survey)
     reports = [ring.reports(ring.uniform(1050, SeededForExperiments(seed))) for seed in (1, 2)]
-    one, both = (study.answer(InMemory(study.survey, reports[:k], fakes=50 * k)).lineage for k in (1, 2))
+    one, both = (study.answer(MemoryCollection(study.survey, reports[:k], fakes=50 * k)).lineage for k in (1, 2))
     assert one[-1] == both[-1]
     assert "among 50 fakes" in both[-1]

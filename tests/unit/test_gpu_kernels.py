@@ -17,7 +17,7 @@ from tests.support.numpy_device import NumpyDevice, paired
 from veil import OLH, Bits
 from veil.engines import gpu
 from veil.engines import gpu as launching
-from veil.engines.gpu import KERNELS, TILE, Launched, source
+from veil.engines.gpu import KERNELS, TILE, GpuCounter, source
 from veil.kernels.parallel import CountingDevice, Hashed, counting_on, dispatch_count_hashed
 from veil.mechanisms import LinearHashing
 
@@ -103,7 +103,7 @@ def test_every_kernel_is_used_and_right(monkeypatch: pytest.MonkeyPatch, weighte
         monkeypatch.setitem(KERNELS, weighted, {each: 1.0})
         driver = Compiled(threads=2)
         np.testing.assert_array_equal(
-            Launched(driver).count_hashed(given, weights), dispatch_count_hashed(given, weights)
+            GpuCounter(driver).count_hashed(given, weights), dispatch_count_hashed(given, weights)
         )
         assert driver.launched[-1].endswith(f"_{each}")
 
@@ -155,7 +155,7 @@ def test_a_field_too_large_for_the_device_stays_on_the_cores(monkeypatch: pytest
     assert not compiled().decodes(65521, 65521)
     monkeypatch.setattr(launching, "_CELLS", 60)
     driver = Compiled()
-    np.testing.assert_array_equal(*cosets(Launched(driver), LinearHashing(1.0, Bits(5), hash_range=3, suffix=4), 2))
+    np.testing.assert_array_equal(*cosets(GpuCounter(driver), LinearHashing(1.0, Bits(5), hash_range=3, suffix=4), 2))
     assert not driver.launched
 
 

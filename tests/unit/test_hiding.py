@@ -15,8 +15,8 @@ from tests.e2e.test_cli import save_study, small, veil, veil_json
 
 from veil import OLH, Bits, simulate
 from veil.collector.store.base import StoredSurvey
-from veil.collector.surveys.answers import Query, written
-from veil.engines import Drawn
+from veil.collector.surveys.answers import AnswerRequest, written
+from veil.engines import DrawnCollection
 from veil.errors import InputError
 from veil.hitters import PEM, HeavyHitters
 from veil.itemsets import SVIM
@@ -29,7 +29,7 @@ SEARCH = PEM(2.0, Bits(16), 12, budget=2**12)
 
 
 def found() -> HeavyHitters:
-    return SEARCH.read(Drawn(SEARCH.survey, HELD, 1))
+    return SEARCH.read(DrawnCollection(SEARCH.survey, HELD, 1))
 
 
 def histogram(values: int) -> Result:
@@ -118,12 +118,12 @@ def test_the_command_line_hides_and_shows_with_all(tmp_path: Path) -> None:
 def test_the_collector_hides_and_shows_with_all() -> None:
     hitters = found()
     stored: Any = type("Stored", (StoredSurvey,), {"__init__": lambda self: None, "task": "0" * 64})()
-    body, _ = written(stored, Query(), hitters)
-    whole, _ = written(stored, Query(all=True), hitters)
+    body, _ = written(stored, AnswerRequest(), hitters)
+    whole, _ = written(stored, AnswerRequest(all=True), hitters)
     assert (len(json.loads(body)["rows"]), len(json.loads(whole)["rows"])) == (2, 12)
     assert "all=true" in json.loads(body)["remarks"][-1]
-    assert len(written(stored, Query(format="csv"), hitters)[0].splitlines()) == 3
-    assert len(written(stored, Query(format="csv", all=True), hitters)[0].splitlines()) == 13
-    assert json.loads(Query(all=True).parameters)["all"] is True
+    assert len(written(stored, AnswerRequest(format="csv"), hitters)[0].splitlines()) == 3
+    assert len(written(stored, AnswerRequest(format="csv", all=True), hitters)[0].splitlines()) == 13
+    assert json.loads(AnswerRequest(all=True).parameters)["all"] is True
     with pytest.raises(InputError):
-        Query(all="yes")  # type: ignore[arg-type]
+        AnswerRequest(all="yes")  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, simulate
-from veil.engines import Drawn, InFiles, InMemory
-from veil.engines.parts import Best
+from veil.engines import DrawnCollection, FileCollection, MemoryCollection
+from veil.engines.parts import TopCandidates
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.files import ReportWriter
@@ -134,7 +134,7 @@ def test_text_that_has_ended_goes_on_with_padding() -> None:
 
 def test_the_best_of_many_blocks() -> None:
     counts = np.random.default_rng(0).integers(0, 1000, 5000)
-    best = Best(17)
+    best = TopCandidates(17)
     for first in range(0, 5000, 321):
         best.offer(np.arange(first, min(first + 321, 5000), dtype=np.uint64), counts[first : first + 321])
     codes, kept = best.taken()
@@ -196,12 +196,12 @@ def test_both_ways_to_decode_give_the_same() -> None:
     """The transform behind PGR, and pairs counted one by one."""
     held, _ = people()
     made = PEM(3.0, Bits(24), 4, budget=2**12, oracle="PGR")
-    stored = InMemory(made.survey, made.survey.randomize(held[:3000], SeededForExperiments(4)))
+    stored = MemoryCollection(made.survey, made.survey.randomize(held[:3000], SeededForExperiments(4)))
     asked = (1,)
     kept = Continuations(np.arange(5, dtype=np.uint64), made.lengths[0], made.lengths[1] - made.lengths[0])
     quick = stored.best(asked, kept, 20)
     every = np.concatenate(list(kept.blocks()))
-    slow = Best(20)
+    slow = TopCandidates(20)
     slow.offer(every, stored.support(asked, every).counts)
     assert np.array_equal(quick.counts, slow.taken()[1])
     assert quick.candidates is not None
@@ -216,7 +216,7 @@ def test_rivals_find_what_is_very_frequent(rival: Callable[..., Any], improved: 
     made = rival(6.0, Bits(16), 3, improved=improved, **more)
     assert made.survey.guarantee.within(6.0)
     assert set(simulate(made, held, seed=1).values) == set(held)
-    assert set(made.read(Drawn(made.survey, held, 1)).values) == set(held)
+    assert set(made.read(DrawnCollection(made.survey, held, 1)).values) == set(held)
 
 
 @pytest.mark.parametrize("improved", [True, False])
@@ -263,14 +263,14 @@ def test_an_alphabet_is_the_collectors_choice() -> None:
     assert lower.survey.questions[-1] == blind.survey.questions[-1]
     same = PEM(4.0, Text(4), 3, groups=2, alphabet="xyz")
     assert same.survey.task == lower.survey.task  # reports do not depend on it
-    assert set(lower.read(Drawn(lower.survey, held, 1)).values) == set(found.values)
+    assert set(lower.read(DrawnCollection(lower.survey, held, 1)).values) == set(found.values)
 
 
 def test_names_are_found_on_the_stand_in() -> None:
     names = first_names().people(200_000, seed=1)
     truth = [name for name, _ in Counter(names).most_common(8)]
     made = PEM(6.0, Text(6), 8, budget=2**18)
-    assert f1(made.read(Drawn(made.survey, names, 1)).values, truth) > 0.6
+    assert f1(made.read(DrawnCollection(made.survey, names, 1)).values, truth) > 0.6
 
 
 # -- what is stored ----------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path, monkeypatc
             writer.write(reports[slice(first, first + 7000)])
     opened: list[int] = []
 
-    class Opened(InFiles):
+    class Opened(FileCollection):
         def chunks(self) -> Any:
             opened.append(1)
             return super().chunks()
@@ -293,7 +293,7 @@ def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path, monkeypatc
     stored = Opened(made.survey, [tmp_path / "r.arrow"])
     found = made.read(stored)
     assert len(opened) > len(made.lengths)
-    assert found.values == made.read(InMemory(made.survey, reports)).values
+    assert found.values == made.read(MemoryCollection(made.survey, reports)).values
     assert stored.people == len(reports)
     monkeypatch.setattr("veil.engines.parts._PIECE_ROWS", 1000)
     pieces = list(stored.columns(0))
@@ -305,15 +305,15 @@ def test_foreign_and_empty_stores_are_refused() -> None:
     made = PEM(1.0, Bits(16), 2)
     other = Survey(OLH(1.0, 8))
     with pytest.raises(MismatchError):
-        made.read(InMemory(other, other.randomize([1])))
+        made.read(MemoryCollection(other, other.randomize([1])))
     with pytest.raises(InputError, match="again"):
-        InMemory(made.survey, iter([made.survey.randomize([1])]))  # type: ignore[arg-type]
+        MemoryCollection(made.survey, iter([made.survey.randomize([1])]))  # type: ignore[arg-type]
     with pytest.raises(EmptyError):
-        made.read(InMemory(made.survey, []))
+        made.read(MemoryCollection(made.survey, []))
     with pytest.raises(EmptyError):
         simulate(made, [])
     with pytest.raises(EmptyError):
-        made.read(Drawn(made.survey, []))
+        made.read(DrawnCollection(made.survey, []))
     with pytest.raises(EmptyError, match="too few"):
         simulate(PEM(1.0, Bits(30), 2, groups=20), [1])
 

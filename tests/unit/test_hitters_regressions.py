@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veil import Bits, StudyRun, Survey, Text, simulate
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import MismatchError, ParameterError
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, fewest_groups, pem1, tree_hist
@@ -22,7 +22,7 @@ def answered(study: PrivTrie, values: list[int], folder: Path) -> StudyRun:
     run = StudyRun(study, folder)
     while run.round is not None:
         survey = run.round.survey
-        run.answer(InMemory(survey, survey.randomize(values, SeededForExperiments(run.finished))))
+        run.answer(MemoryCollection(survey, survey.randomize(values, SeededForExperiments(run.finished))))
     return run
 
 

@@ -15,7 +15,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
 from veil.results import load, save
-from veil.study import Kept
+from veil.study import TallyCollection
 
 VALUES = np.concatenate([np.full(6_000, 2.0), np.linspace(0, 10, 6_000), np.full(8_000, 7.3)])
 STUDIES: list[Any] = [
@@ -123,13 +123,13 @@ def test_times_come_back_as_times() -> None:
 
 
 def test_a_sample_of_a_population_is_less_sure() -> None:
-    class Sampled(Kept):
+    class Sampled(TallyCollection):
         @property
         def population(self) -> int:
             return 2_000_000
 
     study = STUDIES[0]
-    everybody, sample = (study.read(kind(study.survey, tallied(study))).bands for kind in (Kept, Sampled))
+    everybody, sample = (study.read(kind(study.survey, tallied(study))).bands for kind in (TallyCollection, Sampled))
     more = sample.stderr([0], [20])[0] ** 2 - everybody.stderr([0], [20])[0] ** 2
     held = everybody.likely[:20].sum()
     assert more == pytest.approx(held * (1 - held) / len(VALUES), rel=0.02)

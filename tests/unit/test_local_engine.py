@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veil import GRR, OLH, OneOf, Public, Survey
-from veil.engines import InFiles, InMemory
+from veil.engines import FileCollection, MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, WireError
 from veil.files.groups import ReportsFile
@@ -32,18 +32,18 @@ def reports() -> Any:
 def test_ranges_are_those_picked_by_hand() -> None:
     everybody = reports()
     inside = (AGES >= 18) & (AGES <= 30)
-    some = InMemory(SURVEY, [everybody[:700], everybody[700:]]).where(age=(18, 30))
+    some = MemoryCollection(SURVEY, [everybody[:700], everybody[700:]]).where(age=(18, 30))
     assert some.people == int(inside.sum())
     assert some.tally() == SURVEY.tally(everybody[inside])
     assert some.where(spent=(-100, 100)).tally() == SURVEY.tally(
         everybody[inside & (abs(np.arange(PEOPLE) - 700) <= 100)]
     )
-    assert some.fingerprint != InMemory(SURVEY, everybody).where(age=(18, 31)).fingerprint
+    assert some.fingerprint != MemoryCollection(SURVEY, everybody).where(age=(18, 31)).fingerprint
 
 
 def test_weights_are_a_column() -> None:
     everybody = reports()
-    found = InMemory(SURVEY, [everybody[:700], everybody[700:]]).tally(weights="spent")
+    found = MemoryCollection(SURVEY, [everybody[:700], everybody[700:]]).tally(weights="spent")
     assert found == SURVEY.tally(everybody, weights=np.arange(PEOPLE) - 700)
     assert found != SURVEY.tally(everybody)
 
@@ -59,13 +59,13 @@ def test_weights_are_a_column() -> None:
 )
 def test_ranges_that_are_refused(ranges: Any, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
-        InMemory(SURVEY, reports()).where(**ranges)
+        MemoryCollection(SURVEY, reports()).where(**ranges)
 
 
 def test_fakes_have_no_ranges() -> None:
     survey = Survey(GRR(1.0, 5))
     with pytest.raises(InputError, match="fakes"):
-        InMemory(survey, survey.randomize([1, 2, 3], SeededForExperiments(1)), fakes=1).where(age=(1, 2))
+        MemoryCollection(survey, survey.randomize([1, 2, 3], SeededForExperiments(1)), fakes=1).where(age=(1, 2))
 
 
 def test_the_same_reports_in_every_kind_of_file(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_same_reports_in_every_kind_of_file(tmp_path: Path) -> None:
     expected = encode_tally(SURVEY.tally(everybody))
     for name in ("a.arrow", "b.parquet", "c.parquet", "d.parquet"):
         if name != "c.parquet":
-            assert encode_tally(InFiles(SURVEY, [tmp_path / name]).tally()) == expected
+            assert encode_tally(FileCollection(SURVEY, [tmp_path / name]).tally()) == expected
         with ReportsFile(tmp_path / name, SURVEY) as file:
             assert file.rows == (300,) * 6 + (200,)
             some = list(file.read(range(2, 4), rows=150))
@@ -91,10 +91,10 @@ def test_the_same_reports_in_every_kind_of_file(tmp_path: Path) -> None:
             assert some[0].to_bytes() == everybody[600 : 600 + len(some[0])].to_bytes()
             assert file.has_ids == (name == "c.parquet")
     with pytest.raises(InputError, match="ids of reports, which may stand twice"):
-        InFiles(SURVEY, [tmp_path / "c.parquet"]).tally()
+        FileCollection(SURVEY, [tmp_path / "c.parquet"]).tally()
     pq.write_table(payloads, tmp_path / "e.parquet")  # payloads of nobody knows which task
     with pytest.raises(WireError):
-        InFiles(SURVEY, [tmp_path / "e.parquet"]).tally()
+        FileCollection(SURVEY, [tmp_path / "e.parquet"]).tally()
     pq.write_table(plain.slice(0, 0), tmp_path / "f.parquet")
     with pytest.raises(EmptyError):
-        InFiles(SURVEY, [tmp_path / "f.parquet"]).tally()
+        FileCollection(SURVEY, [tmp_path / "f.parquet"]).tally()

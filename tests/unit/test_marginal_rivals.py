@@ -13,7 +13,7 @@ import pytest
 from scipy import optimize
 
 from veil import Record, simulate
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.marginals import (
@@ -153,7 +153,7 @@ def test_reports_are_counted_together_by_whoever_gave_them() -> None:
     reports = [study.survey.randomize({name: column[rows] for name, column in PEOPLE.items()}, SeededForExperiments(1))
                for rows in (slice(0, 1000), slice(1000, 40_000))]  # fmt: skip
     views = Views((5, 2, 3), ((0, 1), (2,), (0, 1, 2)))
-    found = views.split(counted_together(InMemory(study.survey, reports), views))  # type: ignore[arg-type]
+    found = views.split(counted_together(MemoryCollection(study.survey, reports), views))  # type: ignore[arg-type]
     said = np.concatenate([np.stack([chunk.columns[f"{i}.value"] for i in range(3)], axis=1) for chunk in reports])
     assert np.array_equal(found[2], np.histogramdd(said, bins=[np.arange(size + 1) for size in (5, 2, 3)])[0])
     assert np.array_equal(found[0], found[2].sum(axis=2))

@@ -20,11 +20,11 @@ from tests.support.in_memory import small_plan
 from veil.errors import InputError, MismatchError, ParameterError, PartyError, StoreError, VeilError, WireError
 from veil.shuffle.coordinator import Coordinator
 from veil.shuffle.peos import Peos
-from veil.shuffle.plan import Address, Plan
-from veil.shuffle.settings import Settings
+from veil.shuffle.plan import Address, CollectionPlan
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.shuffler import ShufflerProcess
-from veil.shuffle.submissions import Kept, Outbox, Seal, Submission, pack, unpack
-from veil.shuffle.transport.certificates import Identity
+from veil.shuffle.submissions import Seal, ShareStore, Submission, SubmissionOutbox, pack, unpack
+from veil.shuffle.transport.certificates import PartyIdentity
 from veil.shuffle.transport.channel import LONGEST, Channel, as_pieces
 
 
@@ -206,7 +206,7 @@ def body(name: int, people: int, fill: int = 1, size: int = 8) -> bytes:
     return name.to_bytes(16) + people.to_bytes(4) + bytes([fill]) * size * people
 
 
-def keep(kept: Kept, *bodies: bytes) -> None:
+def keep(kept: ShareStore, *bodies: bytes) -> None:
     async def all_of_them() -> None:
         await asyncio.gather(*(kept.keep(one) for one in bodies))
 
@@ -214,14 +214,14 @@ def keep(kept: Kept, *bodies: bytes) -> None:
 
 
 def test_what_is_kept_is_there_after_a_restart_and_half_a_record_is_not(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(2, 3), body(1, 1, 7))
     kept.close()
     log = tmp_path / "shares.log"
     whole = log.read_bytes()
     for cut in (1, 4, 20, len(whole) // 2):
         log.write_bytes(whole + body(3, 2)[:cut])
-        again = Kept(tmp_path, 8)
+        again = ShareStore(tmp_path, 8)
         assert [(name[-1], people) for name, people in again.submissions] == [(1, 1), (2, 3)]
         again.close()
         assert log.read_bytes() == whole  # what was cut off never was acknowledged
@@ -229,20 +229,20 @@ def test_what_is_kept_is_there_after_a_restart_and_half_a_record_is_not(tmp_path
         damaged = bytearray(whole)
         damaged[place] ^= 1
         log.write_bytes(bytes(damaged))
-        assert Kept(tmp_path, 8).submissions == []
+        assert ShareStore(tmp_path, 8).submissions == []
     assert (tmp_path / "shares.damaged").read_bytes() == bytes(damaged)  # what is behind it can still be found
     assert (log.stat().st_mode & 0o777) == 0o600
 
 
 def test_shares_are_in_the_order_of_ids_whatever_the_order_they_came_in(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(9, 1, 9), body(2, 2, 2))
     kept.seal(None, kept.held)
     assert kept.shares().tolist() == [[2] * 8, [2] * 8, [9] * 8]
 
 
 def test_doubles_are_kept_once_and_other_content_is_refused(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(1, 2), body(1, 2))
     size = (tmp_path / "shares.log").stat().st_size
     for other in (body(1, 2, 5), body(1, 1)):
@@ -268,7 +268,7 @@ def test_what_cannot_be_a_ciphertext_is_refused_before_the_collection_is_closed(
 
 
 def test_a_full_disk_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(1, 1))
     real = os.write
     with monkeypatch.context() as patched:
@@ -277,11 +277,11 @@ def test_a_full_disk_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.Monk
             keep(kept, body(2, 1))
     keep(kept, body(3, 1))
     kept.close()
-    assert [name[-1] for name, _ in Kept(tmp_path, 8).submissions] == [1, 3]
+    assert [name[-1] for name, _ in ShareStore(tmp_path, 8).submissions] == [1, 3]
 
 
 def test_a_collection_is_closed_once(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(1, 1), body(2, 1))
     with pytest.raises(MismatchError, match="holds shares of 2 of the 3 people"):
         kept.seal(None, Seal(3, "0" * 64))
@@ -289,7 +289,7 @@ def test_a_collection_is_closed_once(tmp_path: Path) -> None:
     kept.seal([body(1, 1)[:16]], chosen)
     secret = kept.secret
     kept.close()
-    again = Kept(tmp_path, 8)
+    again = ShareStore(tmp_path, 8)
     assert (again.secret, again.sealed, len(again.shares())) == (secret, chosen, 1)
     again.seal(None, chosen)  # the same again
     with pytest.raises(MismatchError, match="with other people"):
@@ -305,26 +305,26 @@ def test_a_collection_is_closed_once(tmp_path: Path) -> None:
 
 
 def test_sealed_shares_that_are_lost_stop_the_shuffler(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(1, 1))
     kept.seal(None, kept.held)
     kept.close()
     (tmp_path / "shares.log").write_bytes(b"")
     with pytest.raises(InputError, match="has lost shares that were sealed"):
-        Kept(tmp_path, 8)
+        ShareStore(tmp_path, 8)
 
 
 def test_shares_that_were_never_shuffled_are_not_forgotten(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(1, 1))
     with pytest.raises(MismatchError, match="never shuffled"):
         kept.finish()
     kept.close()
-    assert len(Kept(tmp_path, 8).submissions) == 1
+    assert len(ShareStore(tmp_path, 8).submissions) == 1
 
 
 def test_shares_are_on_disk_before_the_seal_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Kept(tmp_path, 8)
+    kept = ShareStore(tmp_path, 8)
     keep(kept, body(1, 1))
     synced: list[bool] = []
     real = os.fsync
@@ -359,8 +359,10 @@ class _Peer:
 
 
 def shuffler_process(tmp_path: Path, protocol: Any, **more: Any) -> ShufflerProcess:
-    identity = Identity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
-    return ShufflerProcess(Settings("shuffler-1", protocol.plan, identity, tmp_path, patience=0.1, **more), protocol)
+    identity = PartyIdentity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    return ShufflerProcess(
+        PartySettings("shuffler-1", protocol.plan, identity, tmp_path, patience=0.1, **more), protocol
+    )
 
 
 def test_whoever_notices_a_failure_tells_the_others_whose_it_was(tmp_path: Path) -> None:
@@ -417,7 +419,7 @@ def test_connections_do_not_stay_behind_where_an_attempt_ends_while_others_are_a
     process = shuffler_process(tmp_path, Peos(small_plan(3)))
     made: list[Channel] = []
 
-    async def dialled(settings: Settings, name: str, purpose: str, **more: Any) -> Channel:
+    async def dialled(settings: PartySettings, name: str, purpose: str, **more: Any) -> Channel:
         if name == "shuffler-3":
             await asyncio.sleep(60)
         return made[0]
@@ -486,9 +488,9 @@ def test_answers_of_a_shuffler_without_their_fields_name_it(
 
         within = Channel.within
 
-    identity = Identity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    identity = PartyIdentity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
     protocol = Peos(small_plan(3))
-    coordinator, peer = Coordinator(Settings("server", protocol.plan, identity, tmp_path), protocol), Peer()
+    coordinator, peer = Coordinator(PartySettings("server", protocol.plan, identity, tmp_path), protocol), Peer()
 
     async def ask() -> None:
         if do == "list":
@@ -513,7 +515,7 @@ def test_requests_of_the_server_without_their_fields_are_refused(tmp_path: Path,
 def test_an_outbox_has_all_or_nothing_and_the_same_bytes(tmp_path: Path) -> None:
     protocol = Peos(small_plan(3))
     made = [Submission.of(protocol, np.arange(3, dtype=np.uint64)) for _ in range(4)]
-    outbox = Outbox(tmp_path / "outbox")
+    outbox = SubmissionOutbox(tmp_path / "outbox")
     assert not len(outbox)
 
     def broken() -> Any:
@@ -550,15 +552,15 @@ def test_lists_of_submissions_as_bytes() -> None:
 def test_plans_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
     facts = {"protocol": "peos", "collection": "c", "study": {}, "fakes": 0, "ring": 64, "shufflers": (), "keys": {}}
     with pytest.raises(ParameterError):
-        Plan(**{**facts, **change})
+        CollectionPlan(**{**facts, **change})
 
 
 def test_plans_as_documents() -> None:
     plan = small_plan(3, fakes=5)
-    assert Plan.from_json(json.loads(plan.to_bytes())) == plan
+    assert CollectionPlan.from_json(json.loads(plan.to_bytes())) == plan
     for broken in ({}, {**plan.to_json(), "more": 1}, {**plan.to_json(), "shufflers": [["a"]]}, [1]):
         with pytest.raises(WireError):
-            Plan.from_json(broken)
+            CollectionPlan.from_json(broken)
     with pytest.raises(ParameterError, match="HOST:PORT"):
         Address.read("nowhere")
 
@@ -574,7 +576,7 @@ def test_plans_as_documents() -> None:
 def test_settings_that_are_wrong_are_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "party.toml").write_text(text)
     with pytest.raises(InputError, match=said):
-        Settings.read(tmp_path / "party.toml")
+        PartySettings.read(tmp_path / "party.toml")
 
 
 @pytest.mark.parametrize("value", ["0", "100001", "true", '"64"', "1.5"])
@@ -583,7 +585,7 @@ def test_a_number_of_connections_that_is_wrong_is_refused(tmp_path: Path, value:
     lines = [f'{key} = "x"' for key in ("party", "certificate", "key", "authority", "data")]
     (tmp_path / "party.toml").write_text("\n".join([*lines, 'plan = "plan.json"', f"connections = {value}"]))
     with pytest.raises(ParameterError, match="connections: expected an integer from 1 to 100,000"):
-        Settings.read(tmp_path / "party.toml")
+        PartySettings.read(tmp_path / "party.toml")
 
 
 def test_a_soft_limit_on_files_is_raised_and_a_hard_one_is_an_error() -> None:

@@ -25,7 +25,7 @@ from veil.accounting import (
 )
 from veil.accounting.blanket import fewest_fakes, rough_delta
 from veil.accounting.fakes import fakes_of
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.errors import ParameterError, VeilError, WireError
 from veil.histogram import Histogram
 from veil.study import study_from_json
@@ -118,7 +118,7 @@ def test_a_histogram_knows_its_fakes() -> None:
     alone = simulate(study, [0], seed=1)  # nobody else: all that is left are the fakes
     assert alone.lineage[2].count(str(among.central)) == 2
     # who reads reports without the fakes that were planned is told that less is promised
-    bare = study.read(InMemory(study.survey, study.survey.randomize([0] * 200)))
+    bare = study.read(MemoryCollection(study.survey, study.survey.randomize([0] * 200)))
     assert any("0 fakes instead of 300" in remark for remark in bare.remarks())
     assert str(against_server(oracle, 200, 0, 1e-6).central) in bare.lineage[1]
     assert Histogram(oracle, shuffler=Shuffler(200, 1e-6)).among_fakes is None

@@ -36,7 +36,7 @@ from veil import (
     Text,
     simulate,
 )
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, InputError, ParameterError, WireError
 from veil.histogram import Questions
@@ -497,7 +497,7 @@ def test_cells_of_a_pair_keep_their_labels() -> None:
     record = Record.of(sex=["f", "m"], age=Integers(0, 3), city=3)
     survey = Survey(EachOf(AttributeSets(record, 2), lambda domain: GRR(4.0, domain)))
     people = {"sex": ["f", "m"] * 500, "age": [1, 2] * 500, "city": [0, 1] * 500}
-    collected = InMemory(survey, survey.randomize(people, SeededForExperiments(1)))
+    collected = MemoryCollection(survey, survey.randomize(people, SeededForExperiments(1)))
     found = Questions(survey, question=0).read(collected)
     assert found["f", 1].frequency == pytest.approx(0.5, abs=0.2)
     assert found.table().column("value").to_pylist()[:2] == ["f, 0", "f, 1"]

@@ -17,7 +17,7 @@ from tests.significance import counts_fit
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, ParameterError, StoreError
 from veil.shuffle.coordinator import Shuffled
-from veil.shuffle.plan import Address, Plan
+from veil.shuffle.plan import Address, CollectionPlan
 from veil.shuffle.protocol import Attempt, protocol_of
 from veil.shuffle.sequential import (
     BatchError,
@@ -32,12 +32,12 @@ from veil.shuffle.sequential import (
     wrap_many,
 )
 from veil.shuffle.sequential.onion import U64, Bytes
-from veil.shuffle.settings import Settings
-from veil.shuffle.transport.certificates import Identity
+from veil.shuffle.settings import PartySettings
+from veil.shuffle.transport.certificates import PartyIdentity
 
 KEYS = [Key.new() for _ in range(4)]
 ADDRESSES = tuple((f"mixer-{i}", Address("127.0.0.1", 7100 + i)) for i in (1, 2, 3))
-PLAN = Plan(
+PLAN = CollectionPlan(
     "sequential", "march", {"kind": "x"}, 11, 64, ADDRESSES, keys_in_plan([k.public for k in KEYS[:3]], KEYS[3].public)
 )
 SECRET = bytes(range(32))
@@ -70,21 +70,21 @@ class WiredAttempt(Attempt):
         self.wires.outcome = np.concatenate([piece async for piece in pieces])
 
 
-def run(plan: Plan, shares: Bytes, folder: Path, place: int, wires: Wires, secret: bytes = SECRET) -> None:
+def run(plan: CollectionPlan, shares: Bytes, folder: Path, place: int, wires: Wires, secret: bytes = SECRET) -> None:
     protocol = Sequential(plan, KEYS[place], folder / str(place))
     attempt = WiredAttempt(f"mixer-{place + 1}", place, len(shares), shares, secret, {}, None)  # type: ignore[arg-type]
     attempt.wires = wires
     asyncio.run(protocol.shuffle(attempt))
 
 
-def run_all(plan: Plan, shares: Bytes, folder: Path) -> Wires:
+def run_all(plan: CollectionPlan, shares: Bytes, folder: Path) -> Wires:
     wires = Wires()
     for place in range(3):
         run(plan, shares, folder, place, wires)
     return wires
 
 
-def opened(plan: Plan, wires: Wires) -> U64:
+def opened(plan: CollectionPlan, wires: Wires) -> U64:
     return Sequential(plan, KEYS[3]).combine({2: wires.outcome})
 
 
@@ -242,8 +242,8 @@ def test_a_plan_of_another_protocol_is_refused() -> None:
 
 def test_a_party_has_its_own_key(tmp_path: Path) -> None:
     KEYS[1].write(tmp_path / "secret")
-    identity = Identity(tmp_path, tmp_path, tmp_path)
-    settings = Settings("mixer-2", PLAN, identity, tmp_path, tmp_path / "secret")
+    identity = PartyIdentity(tmp_path, tmp_path, tmp_path)
+    settings = PartySettings("mixer-2", PLAN, identity, tmp_path, tmp_path / "secret")
     Sequential.of(settings)
     Sequential.of(replace(settings, party="device", secret=None))
     with pytest.raises(InputError, match="key of mixer-1 in the plan"):
@@ -265,7 +265,7 @@ def test_a_key_of_nobody_is_refused_at_once() -> None:
 
 def test_a_plan_says_which_protocol_it_is(tmp_path: Path) -> None:
     KEYS[0].write(tmp_path / "secret")
-    found = protocol_of(Plan.from_json(PLAN.to_json()), tmp_path / "secret", tmp_path)
+    found = protocol_of(CollectionPlan.from_json(PLAN.to_json()), tmp_path / "secret", tmp_path)
     assert isinstance(found, Sequential)
     assert found.route == route_of(PLAN)
     with pytest.raises(InputError, match="expected peos or sequential"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from veil.domain import Categories, Integers, Record
 from veil.errors import EmptyError
 from veil.sql import HIO
-from veil.sql.designs.contrasts import Combination, Read, contrasts_read, nodes_read
+from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_read, nodes_read
 from veil.sql.designs.grouped import combination_of, oracle_for
 from veil.sql.designs.hio import trees_of
 from veil.tree import Tree
@@ -30,7 +30,7 @@ def _cells(trees: tuple[Tree, ...], level: list[int]) -> int:
     return math.prod(tree.sizes[depth] for tree, depth in zip(trees, level, strict=True))
 
 
-def seen(groups: Combination, read: Read, counts: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def seen(groups: Combination, read: NodeReads, counts: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """What the estimator expects of one person, for every combination of values that they may hold."""
     every = np.indices(shape).reshape(len(shape), -1)
     total = np.full(every.shape[1], read.constant)
@@ -89,7 +89,7 @@ def test_a_reader_that_forgets_a_contrast_is_caught():
     counts = np.full(len(groups.levels), 7)
     boxes = [(((2, 7),), ((1, 3),))]
     read = contrasts_read(groups, boxes, counts)
-    less = Read(read.constant, dict(list(read.parts.items())[1:]), read.variance)
+    less = NodeReads(read.constant, dict(list(read.parts.items())[1:]), read.variance)
     assert not np.allclose(seen(groups, less, counts, (9, 4)), inside(boxes, (9, 4)), atol=1e-3)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError
 from veil.sql import HIO, Measure, Table
@@ -29,7 +29,7 @@ _MEASURED = """
 import json
 import numpy as np
 from veil import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Grids, HIO, MG, Measure, Table
 from veil.sql import engine, readings
@@ -60,7 +60,7 @@ def ask(design, query, rows=people):
     engine.admit = readings.admit = costs.append
     open("/proc/self/clear_refs", "w").write("5")
     before = memory("VmRSS")
-    engine.run(parse(query, table), CollectedRows(table, InMemory(table.survey, made[:rows])))
+    engine.run(parse(query, table), CollectedRows(table, MemoryCollection(table.survey, made[:rows])))
     return [design, query[:60], memory("VmHWM") - before, max(cost.bytes for cost in costs)]
 
 def texts(column, text, many):
@@ -127,7 +127,7 @@ def test_what_is_too_much_is_refused_with_what_would_fit(changes: dict[str, int]
 def rows() -> CollectedRows:
     held = {"age": np.arange(100), "salary": np.arange(100)}
     made = TABLE.survey.randomize(held, SeededForExperiments(1), TABLE.encode_public({"m": np.arange(100)}))
-    return CollectedRows(TABLE, InMemory(TABLE.survey, made))
+    return CollectedRows(TABLE, MemoryCollection(TABLE.survey, made))
 
 
 class Stopping:
@@ -182,7 +182,7 @@ def test_combinations_of_very_many_groups_are_not_listed() -> None:
     query = "SELECT a, b, COUNT(*) AS n FROM people GROUP BY a, b"
     for text in (query, f"EXPLAIN {query}"):
         with pytest.raises(InputError, match="400,000,000 groups, more than 100,000"):
-            replace(table, query=text).read(InMemory(table.survey, made))
+            replace(table, query=text).read(MemoryCollection(table.survey, made))
 
 
 def test_conditions_of_many_boxes_look_whether_they_are_to_stop() -> None:
@@ -195,7 +195,7 @@ def test_conditions_of_many_boxes_look_whether_they_are_to_stop() -> None:
         holes = " AND ".join(f"(age <> {2 * i} OR salary <> {2 * i})" for i in range(boxes))
         with limited(Limits(10**6, 10**6, lambda: looks.append(1))):
             query = f"SELECT COUNT(*) FROM people WHERE {holes}"  # noqa: S608
-            replace(TABLE, query=query).read(InMemory(TABLE.survey, [made]))
+            replace(TABLE, query=query).read(MemoryCollection(TABLE.survey, [made]))
         return len(looks)
 
     assert count(40) - count(10) > 300  # a watching thread alone looks 20 times a second
@@ -209,4 +209,4 @@ def test_a_condition_of_many_large_boxes_is_refused_while_its_cells_are_found() 
     holes = " AND ".join(f"(a <> {i} OR b <> {i})" for i in range(99))
     query = f"SELECT COUNT(*) FROM people WHERE {holes}"  # noqa: S608
     with limited(Limits(400, 600)), pytest.raises(LimitError, match="a condition of 100 boxes needs about"):
-        replace(table, query=query).read(InMemory(table.survey, [made]))
+        replace(table, query=query).read(MemoryCollection(table.survey, [made]))

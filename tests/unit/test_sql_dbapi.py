@@ -15,7 +15,7 @@ import pytest
 
 import veil.sql
 from veil import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, VeilError
 from veil.sql import HIO, Answer, Category, Measure, Moment, Table, dbapi
@@ -307,7 +307,7 @@ def test_the_luck_of_who_was_asked_is_no_change() -> None:
     query, found = "SELECT COUNT(*) AS n FROM people WHERE age < 2", []
     for month in range(80):
         held = {"age": np.random.default_rng(month).integers(0, 4, 1_000)}
-        collected = InMemory(table.survey, table.survey.randomize(held, SeededForExperiments(month)))
+        collected = MemoryCollection(table.survey, table.survey.randomize(held, SeededForExperiments(month)))
         found.append(replace(table, query=query).read(collected))
     changes = [after.difference(before) for before, after in pairwise(found)][::2]
     assert sum(float(change.p_values[0]) < 0.05 for change in changes) <= 7  # 2 are expected, 8 are one in 1,000
@@ -317,7 +317,7 @@ def test_the_luck_of_who_was_asked_is_no_change() -> None:
 def answered(query: str, month: int, oldest: int) -> Answer:
     held = people(month) | {"age": np.random.default_rng(month).integers(18, oldest, PEOPLE)}
     reports = TABLE.survey.randomize(held, SeededForExperiments(month), TABLE.encode_public(held))
-    found = replace(TABLE, query=query).read(InMemory(TABLE.survey, reports))
+    found = replace(TABLE, query=query).read(MemoryCollection(TABLE.survey, reports))
     assert isinstance(found, Answer)
     return found
 

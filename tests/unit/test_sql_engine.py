@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veil.domain import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.reports.columns import Reports
@@ -50,7 +50,7 @@ def reports(asked: Table) -> Reports:
 
 def ask(query: str, asked: Table | None = None, *parts: Reports) -> Answer:
     asked = asked or table()
-    return run(parse(query, asked), CollectedRows(asked, InMemory(asked.survey, list(parts) or reports(asked))))
+    return run(parse(query, asked), CollectedRows(asked, MemoryCollection(asked.survey, list(parts) or reports(asked))))
 
 
 @pytest.mark.parametrize("unit", ["1e9", "1e-40", "1e60"])
@@ -119,7 +119,7 @@ def test_grids_answer_the_same_however_rows_are_split(query: str) -> None:
 
 def test_a_table_that_is_asked_to_explain_gives_the_plan() -> None:
     asked = replace(table(), query="EXPLAIN SELECT COUNT(*) AS n FROM people WHERE age < 9")
-    found = asked.read(InMemory(asked.survey, reports(table())))
+    found = asked.read(MemoryCollection(asked.survey, reports(table())))
     assert isinstance(found, Explanation)
     assert found.n == PEOPLE
     assert found.stderr("n") > 0

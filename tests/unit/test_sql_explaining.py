@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Record
-from veil.engines.local import InMemory
+from veil.engines.local import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.results.base import Result
@@ -129,7 +129,7 @@ def test_answers_say_what_intervals_of_their_design_assume(design):
     table, people = Table(2.0, PRIVATE, design=design), {"age": [20, 50] * 500, "state": ["NY", "CA"] * 500}
     reports = table.survey.randomize(people, SeededForExperiments(1))
     asked = replace(table, query="SELECT COUNT(*) AS c FROM people WHERE age < 40")
-    remarks = asked.read(InMemory(table.survey, [reports])).remarks()
+    remarks = asked.read(MemoryCollection(table.survey, [reports])).remarks()
     assert (Grids.assumption in remarks) == isinstance(design, Grids)
 
 

@@ -16,7 +16,7 @@ from veil.domain import Categories, Integers, Interval, Record
 from veil.errors import SqlError
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.language.parsing import parse
-from veil.sql.language.query import Box, Compare, Expression, KeyValue, Number, PrivateKey, Query, Total
+from veil.sql.language.query import Box, Compare, Expression, KeyValue, Number, PrivateGroup, Query, SumTerm
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 
@@ -68,14 +68,14 @@ def expression_text(expression: Expression | Compare | str | dt.date) -> str:
         return repr(str(expression))
     if isinstance(expression, Number):
         return f"{expression.value:g}"
-    if isinstance(expression, (Total, KeyValue)):
-        return f"{'sum' if isinstance(expression, Total) else 'key'}{expression.index}"
+    if isinstance(expression, (SumTerm, KeyValue)):
+        return f"{'sum' if isinstance(expression, SumTerm) else 'key'}{expression.index}"
     parts = [expression_text(part) for part in expression.parts]
     return f"({f' {expression.name} '.join(parts)})" if len(parts) == 2 else f"{expression.name}({parts[0]})"
 
 
 def key_text(key: object) -> str:
-    if not isinstance(key, PrivateKey):
+    if not isinstance(key, PrivateGroup):
         return f"{key.name}: {key.sql}"  # type: ignore[attr-defined]  # of a PublicKey
     shown = [f"{bucket.label} [{bucket.start}, {bucket.stop})" for bucket in key.buckets]
     listed = shown if len(shown) <= 5 else [*shown[:2], "...", *shown[-2:]]

@@ -20,7 +20,7 @@ from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireEr
 from veil.files.reports import write_parquet
 from veil.reports.columns import Reports
 from veil.sql import Measure, Table
-from veil.sql.folder import Folder, create, open_folder
+from veil.sql.folder import TableFolder, create, open_folder
 from veil.wire.arrow import to_arrow
 
 pytest.importorskip("duckdb")
@@ -35,7 +35,7 @@ def reports(people: int, seed: int = 1, table: Table = TABLE) -> Reports:
     return table.survey.randomize({"age": rng.integers(0, 25, people)}, SeededForExperiments(seed), public)
 
 
-def summed(folder: Folder) -> object:
+def summed(folder: TableFolder) -> object:
     return [
         (one.pattern, one.counts.tolist(), one.totals, one.products)
         for one in folder.count(["1", '"price"', '"price" * "visits"'], ['"visits" > 4']).classes
@@ -176,13 +176,13 @@ def test_a_file_is_checked_once_and_again_when_it_changes(tmp_path: Path, monkey
     folder = create(tmp_path / "t", TABLE)
     part = folder.append(reports(50))
     checked: list[str] = []
-    check = Folder._check
+    check = TableFolder._check
 
-    def noted(self: Folder, path: Path) -> int | str:
+    def noted(self: TableFolder, path: Path) -> int | str:
         checked.append(path.name)
         return check(self, path)
 
-    monkeypatch.setattr(Folder, "_check", noted)
+    monkeypatch.setattr(TableFolder, "_check", noted)
     again = open_folder(folder.path)
     for _ in range(3):
         assert again.people == 50

@@ -13,13 +13,13 @@ import pytest
 import veil.sql.execution.sums as gram
 import veil.sql.execution.sums as moments
 from veil import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Measure, Table
 from veil.sql.execution.duckdb import select
 from veil.sql.execution.engine import run
 from veil.sql.execution.passes import Passes
-from veil.sql.execution.rows import CollectedRows, Counted
+from veil.sql.execution.rows import ClassCounts, CollectedRows
 from veil.sql.execution.sums import Grams, add_gram, integers
 from veil.sql.language.parsing import parse
 
@@ -43,7 +43,7 @@ def rows() -> CollectedRows:
         "os": random.choice(["a", "b", "tv"], PEOPLE, p=[0.7, 0.28, 0.02]),
     }
     reports = TABLE.survey.randomize(held, SeededForExperiments(2), TABLE.encode_public(public))
-    return CollectedRows(TABLE, InMemory(TABLE.survey, reports))
+    return CollectedRows(TABLE, MemoryCollection(TABLE.survey, reports))
 
 
 ROWS = rows()
@@ -76,7 +76,7 @@ def in_sql(passes: Passes) -> dict[Any, tuple[list[int], list[list[int]]]]:
     return found
 
 
-def told(counted: Counted) -> dict[Any, tuple[list[int], list[list[int]]]]:
+def told(counted: ClassCounts) -> dict[Any, tuple[list[int], list[list[int]]]]:
     return {(*one.keys, one.pattern): (list(one.totals), [list(r) for r in one.products]) for one in counted.classes}
 
 
@@ -156,7 +156,7 @@ _MANY = """
 import json, sys
 import numpy as np
 from veil import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.sql import Measure, Table
 from veil.sql.execution.engine import run
@@ -169,7 +169,7 @@ random = np.random.default_rng(1)
 held = {"age": random.integers(0, 16, people)}
 public = table.encode_public({"m": random.integers(0, 1000, people)})
 made = table.survey.randomize(held, SeededForExperiments(1), public)
-rows = CollectedRows(table, InMemory(table.survey, made))
+rows = CollectedRows(table, MemoryCollection(table.survey, made))
 
 def peak():
     return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from veil.errors import WireError
-from veil.sql.designs.base import Values
-from veil.sql.execution.sums import Moments, Totals, decimals, integers
+from veil.sql.designs.base import RowEstimator
+from veil.sql.execution.sums import RowMoments, Totals, decimals, integers
 
 GROUPS = 3
 
 
-class Given(Values):
+class Given(RowEstimator):
     """Numbers that are given."""
 
     variance, groups = 0.0, None
@@ -42,7 +42,7 @@ def totals(groups, numbers, weights, constant=0.25, order=None, pieces=1):
 
 
 def _totals(groups, numbers, weights, constant=0.25, order=None, pieces=1):
-    moments = Moments(Given(constant, 8.0), 2, GROUPS)
+    moments = RowMoments(Given(constant, 8.0), 2, GROUPS)
     for piece in np.array_split(np.arange(len(groups)) if order is None else order, pieces):
         moments.add(groups[piece], numbers[piece], np.ascontiguousarray(weights[:, piece]))
     counts = np.bincount(groups, minlength=GROUPS)
@@ -87,7 +87,7 @@ def test_noise_is_what_is_left_at_least():
     """A few people may seem to differ more by themselves than all scatter says: the noise stays."""
     groups, numbers, weights = np.zeros(4, np.int64), np.array([1.0, 1.0, 1.0, -2.9]), np.ones((1, 4), np.int64)
     for noise in (0.0, 3.0):
-        moments = Moments(Given(0.5, 4.0, noise), 1, 1)
+        moments = RowMoments(Given(0.5, 4.0, noise), 1, 1)
         moments.add(groups, numbers, weights)
         found = moments.totals(np.array([4]), [4], [[4]], np.ones(1))
         assert found.covariance[0, 0] >= max(noise, 1e-9)
@@ -111,7 +111,7 @@ def added(groups, numbers, weights, *pieces) -> bytes:
     """The state after these pieces: the first is added, moments of the others are merged into it."""
     states = []
     for piece in pieces:
-        moments = Moments(Given(0.0, 1.0), len(weights), GROUPS)  # of bound 1, so that numbers are in units of 2^-29
+        moments = RowMoments(Given(0.0, 1.0), len(weights), GROUPS)  # of bound 1, so that numbers are in units of 2^-29
         moments.add(groups[piece], numbers[piece] / 2.0**29, np.ascontiguousarray(weights[:, piece]))
         states.append(moments)
     for other in states[1:]:
@@ -167,9 +167,9 @@ def test_sums_of_many_rows_carry_into_the_highest_words():
 
 
 def test_a_state_of_other_sums_is_refused():
-    moments = Moments(Given(0.0, 1.0), 2, GROUPS)
+    moments = RowMoments(Given(0.0, 1.0), 2, GROUPS)
     with pytest.raises(WireError, match="those of another query"):
-        moments.merge(Moments(Given(0.0, 1.0), 1, GROUPS).state())
+        moments.merge(RowMoments(Given(0.0, 1.0), 1, GROUPS).state())
 
 
 def test_a_large_mean_leaves_the_error_of_a_spread_as_it_is():

@@ -16,7 +16,7 @@ from veil.errors import InputError, SqlError
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.dimensions import Dimension
 from veil.sql.language.parsing import parse
-from veil.sql.language.query import FALSE, TRUE, Holds, InRuns, PrivateKey, Query, Runs
+from veil.sql.language.query import FALSE, TRUE, InRanges, PrivateGroup, PublicCondition, Query, Runs
 from veil.sql.table import Table
 
 HOSTILE = 'it"s; DROP TABLE x --'
@@ -116,13 +116,13 @@ def test_times_are_compared_with_times_alone(value: Any) -> None:
 
 
 def test_truth_values_and_numbered_categories() -> None:
-    assert ask("smoker").where == InRuns(1, ((0, 1),))
-    assert ask("NOT smoker").where == InRuns(1, ((1, 2),))
-    assert ask("smoker = FALSE").where == InRuns(1, ((1, 2),))
-    assert ask("smoker = 'TRUE'").where == InRuns(1, ((0, 1),))
-    assert ask("rank >= 2.5").where == InRuns(2, ((3, 5),))
-    assert ask("rank IN (0, 4)").where == InRuns(2, ((0, 1), (4, 5)))
-    assert ask("rank = 3.0").where == InRuns(2, ((3, 4),))
+    assert ask("smoker").where == InRanges(1, ((0, 1),))
+    assert ask("NOT smoker").where == InRanges(1, ((1, 2),))
+    assert ask("smoker = FALSE").where == InRanges(1, ((1, 2),))
+    assert ask("smoker = 'TRUE'").where == InRanges(1, ((0, 1),))
+    assert ask("rank >= 2.5").where == InRanges(2, ((3, 5),))
+    assert ask("rank IN (0, 4)").where == InRanges(2, ((0, 1), (4, 5)))
+    assert ask("rank = 3.0").where == InRanges(2, ((3, 4),))
     for refused in ("rank = 7", "rank = 2.5", "rank = 'a'", "smoker > TRUE", "smoker = 1", "age = TRUE", "age"):
         with pytest.raises(SqlError):
             ask(refused)
@@ -143,28 +143,28 @@ def test_hostile_names_stay_names() -> None:
     database.execute('CREATE TABLE people ("odd ""name""" INTEGER); INSERT INTO people VALUES (4)')
     assert database.execute(f"SELECT {found.sums[0]} FROM people").fetchall() == [(4,)]  # noqa: S608
     private = ask('"it""s; DROP TABLE x --" < 5')
-    assert private.where == InRuns(3, ((0, 5),))
+    assert private.where == InRanges(3, ((0, 5),))
     grouped = parse('SELECT "it""s; DROP TABLE x --", COUNT(*) FROM "the people" GROUP BY 1', TABLE)
     assert grouped.keys[0].name == HOSTILE
 
 
 def test_texts_are_quoted_again() -> None:
-    assert ask("os = 'a'' OR TRUE --'").where == Holds("\"os\" = 'a'' OR TRUE --'")
+    assert ask("os = 'a'' OR TRUE --'").where == PublicCondition("\"os\" = 'a'' OR TRUE --'")
 
 
 def test_comments_do_not_reach_duckdb() -> None:
-    assert ask("os = 'a' /* b */ -- c\n").where == Holds("\"os\" = 'a'")
+    assert ask("os = 'a' /* b */ -- c\n").where == PublicCondition("\"os\" = 'a'")
 
 
 def test_conditions_without_columns_are_settled() -> None:
     assert ask("1 < 2").where == TRUE
     assert ask("NULL").where == FALSE
-    assert ask("NOT (1 < 2) OR age > 20").where == InRuns(0, ((3, 80),))
+    assert ask("NOT (1 < 2) OR age > 20").where == InRanges(0, ((3, 80),))
 
 
 def test_groups_that_the_condition_leaves_nobody_in_are_not_made() -> None:
     (key,) = ask("age BETWEEN 30 AND 41 OR (os = 'a' AND age = 90)", rest="GROUP BY BUCKET(age, 10)").keys
-    assert isinstance(key, PrivateKey)
+    assert isinstance(key, PrivateGroup)
     assert [bucket.label for bucket in key.buckets] == [30, 40, 90]
 
 
@@ -173,7 +173,7 @@ def test_too_many_groups_are_refused() -> None:
     with pytest.raises(SqlError, match=r"BUCKET\(x, width\)"):
         parse("SELECT x, COUNT(*) FROM people GROUP BY x", wide)
     found = parse("SELECT BUCKET(x, 0.25), COUNT(*) FROM people GROUP BY 1", wide).keys[0]
-    assert isinstance(found, PrivateKey)
+    assert isinstance(found, PrivateGroup)
     assert [bucket.label for bucket in found.buckets] == [0, 0.25, 0.5, 0.75]
 
 
@@ -261,7 +261,7 @@ def test_mistakes_that_have_a_place(text: str, column: int, says: str) -> None:
 
 def test_mixed_labels_can_be_counted_and_compared_for_equality() -> None:
     found = parse("SELECT lab, COUNT(*) FROM people GROUP BY lab HAVING lab = 'a'", MIXED)
-    assert isinstance(found.keys[0], PrivateKey)
+    assert isinstance(found.keys[0], PrivateGroup)
     assert [bucket.label for bucket in found.keys[0].buckets] == ["a", 1, "b", 2]
 
 

@@ -37,7 +37,7 @@ from tests.support.sql_records import (
 
 import veil.sql
 from veil.cli.main import app
-from veil.engines import InFiles, InMemory
+from veil.engines import FileCollection, MemoryCollection
 
 pytest.importorskip("duckdb")
 
@@ -137,8 +137,8 @@ def test_the_command_gives_the_recorded_numbers(asked: Asked, query: str) -> Non
 @pytest.mark.parametrize("query", OTHERWISE)
 def test_reports_in_memory_and_in_files_give_the_recorded_numbers(asked: Asked, query: str) -> None:
     table = replace(asked.table, query=GOOD[query])
-    check_result(query, table.read(InMemory(table.survey, [asked.reports[400:], asked.reports[:400]])))
-    check_result(query, table.read(InFiles(table.survey, sorted(asked.folder.glob("*.parquet")))))
+    check_result(query, table.read(MemoryCollection(table.survey, [asked.reports[400:], asked.reports[:400]])))
+    check_result(query, table.read(FileCollection(table.survey, sorted(asked.folder.glob("*.parquet")))))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.errors import InputError
-from veil.sql.language.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
+from veil.sql.language.query import FALSE, TRUE, And, Box, Condition, InRanges, Or, PublicCondition, Runs
 from veil.sql.regions import LARGEST, complement, disjoint_boxes, either, intersect, patterns, union
 from veil.tree import Run, Tree
 
@@ -26,10 +26,10 @@ def as_runs(chosen: set[int]) -> Runs:
 
 def holds(condition: Condition, cell: tuple[int, ...]) -> bool:
     """Cell by cell, straight from the words: the reading that everything else is compared with."""
-    if isinstance(condition, InRuns):
+    if isinstance(condition, InRanges):
         return any(start <= cell[condition.place] < stop for start, stop in condition.runs)
-    assert not isinstance(condition, Holds)
-    return (all if isinstance(condition, Both) else any)(holds(part, cell) for part in condition.parts)
+    assert not isinstance(condition, PublicCondition)
+    return (all if isinstance(condition, And) else any)(holds(part, cell) for part in condition.parts)
 
 
 def inside(box: Box, cell: tuple[int, ...]) -> bool:
@@ -52,12 +52,12 @@ def cells(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 sides = st.integers(0, len(SIZES) - 1).flatmap(
-    lambda place: st.sets(st.integers(0, SIZES[place] - 1)).map(lambda chosen: InRuns(place, as_runs(chosen)))
+    lambda place: st.sets(st.integers(0, SIZES[place] - 1)).map(lambda chosen: InRanges(place, as_runs(chosen)))
 )
 conditions: st.SearchStrategy[Condition] = st.recursive(
     sides,
     lambda parts: st.lists(parts, max_size=4).flatmap(
-        lambda held: st.sampled_from([Both(tuple(held)), Either(tuple(held))])
+        lambda held: st.sampled_from([And(tuple(held)), Or(tuple(held))])
     ),
     max_leaves=10,
 )
@@ -119,22 +119,28 @@ def test_the_range_of_figure_7_1_needs_four_nodes() -> None:
 
 def test_a_condition_that_needs_too_many_boxes_is_refused() -> None:
     odd = tuple((code, code + 1) for code in range(1, 40, 2))
-    chain = Either(tuple(Both((InRuns(i, odd), InRuns(i + 1, odd), InRuns(i + 2, odd))) for i in range(0, 60, 3)))
+    chain = Or(tuple(And((InRanges(i, odd), InRanges(i + 1, odd), InRanges(i + 2, odd))) for i in range(0, 60, 3)))
     with pytest.raises(InputError, match=f"more than {LARGEST:,} boxes"):
         disjoint_boxes(chain, (40,) * 60)
 
 
 def test_ranges_that_overlap_and_touch_stay_few_boxes() -> None:
-    ages = either([InRuns(0, ((start, start + 10),)) for start in range(0, 90, 9)])
+    ages = either([InRanges(0, ((start, start + 10),)) for start in range(0, 90, 9)])
     assert disjoint_boxes(ages, (100, 3)) == ((((0, 91),), None),)
-    grid = Either(tuple(Both((InRuns(0, ((i, i + 1),)), InRuns(1, ((0, 2),)))) for i in range(50)))
+    grid = Or(tuple(And((InRanges(0, ((i, i + 1),)), InRanges(1, ((0, 2),)))) for i in range(50)))
     assert disjoint_boxes(grid, (100, 3)) == ((((0, 50),), ((0, 2),)),)
 
 
 @given(conditions, st.integers(0, 7))
 @settings(max_examples=50)
 def test_patterns_settle_public_conditions(condition: Condition, bits: int) -> None:
-    mixed = Either((Both((Holds("a"), condition)), Both((Holds("b"), Holds("a"), TRUE)), Both((FALSE, Holds("c")))))
+    mixed = Or(
+        (
+            And((PublicCondition("a"), condition)),
+            And((PublicCondition("b"), PublicCondition("a"), TRUE)),
+            And((FALSE, PublicCondition("c"))),
+        )
+    )
     found = patterns(mixed)
     assert found.atoms == ("a", "b", "c")
     a, b = bits & 1, bits >> 1 & 1
@@ -144,4 +150,4 @@ def test_patterns_settle_public_conditions(condition: Condition, bits: int) -> N
 
 def test_public_conditions_have_no_boxes() -> None:
     with pytest.raises(InputError, match="private dimensions alone"):
-        disjoint_boxes(Both((Holds("a"), TRUE)), SIZES)
+        disjoint_boxes(And((PublicCondition("a"), TRUE)), SIZES)

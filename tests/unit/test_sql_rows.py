@@ -16,13 +16,13 @@ import pytest
 import veil.sql.execution.duckdb as locked
 from veil import GRR, OLH, OUE, AllOf, OneOf, Question, Survey
 from veil.domain import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError
 from veil.reports.columns import Reports
 from veil.sql import Category, Measure, Moment, PublicColumn, Table
-from veil.sql.execution.rows import CollectedRows, Counted, Rows
-from veil.sql.folder import Folder, create
+from veil.sql.execution.rows import ClassCounts, CollectedRows, Rows
+from veil.sql.folder import TableFolder, create
 
 pytest.importorskip("duckdb")
 
@@ -53,7 +53,7 @@ def reports(people: int = PEOPLE) -> Reports:
 ALL = reports()
 
 
-def in_folder(folder: Path, *parts: Reports) -> Folder:
+def in_folder(folder: Path, *parts: Reports) -> TableFolder:
     made = create(folder, TABLE)
     for part in parts:
         made.append(part)
@@ -69,10 +69,10 @@ def rows(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         return in_folder(tmp_path / "t", ALL)
     if request.param in ("pieces", "files"):
         return in_folder(tmp_path / "t", ALL[:1], ALL[1:700], ALL[700:])
-    return CollectedRows(TABLE, InMemory(TABLE.survey, [ALL[:999], ALL[999:]]))
+    return CollectedRows(TABLE, MemoryCollection(TABLE.survey, [ALL[:999], ALL[999:]]))
 
 
-def scanned(rows: Rows, counted: Counted, classes: Any = None, groups: frozenset[int] | None = None) -> list[Any]:
+def scanned(rows: Rows, counted: ClassCounts, classes: Any = None, groups: frozenset[int] | None = None) -> list[Any]:
     """All rows of a scan, in an order that does not depend on the split."""
     wanted = range(len(counted.classes)) if classes is None else classes
     found = []
@@ -277,7 +277,7 @@ def test_too_many_groups_are_refused(rows: Rows, monkeypatch: pytest.MonkeyPatch
 def test_rows_of_another_task_are_refused() -> None:
     other = Survey(GRR(1.0, 4))
     with pytest.raises(MismatchError):
-        CollectedRows(TABLE, InMemory(other, other.randomize([1], SeededForExperiments(0))))
+        CollectedRows(TABLE, MemoryCollection(other, other.randomize([1], SeededForExperiments(0))))
 
 
 @dataclass
@@ -303,7 +303,7 @@ def test_reports_of_every_shape_come_back_as_they_were(ask: Any, kept: int, monk
     survey = Survey(ask, [Measure("w").public])
     people = 300
     made = survey.randomize(np.arange(people) % 9, SeededForExperiments(3), {"w": np.arange(people)})
-    rows = CollectedRows(Bare(survey), InMemory(survey, made))  # type: ignore[arg-type]
+    rows = CollectedRows(Bare(survey), MemoryCollection(survey, made))  # type: ignore[arg-type]
     counted = rows.count(["w"])
     (one,) = counted.classes
     assert one.counts.sum() == people

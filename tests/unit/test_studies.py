@@ -21,7 +21,6 @@ from veil import (
     Bits,
     Interval,
     Items,
-    Kept,
     OneOf,
     Piecewise,
     Public,
@@ -31,12 +30,13 @@ from veil import (
     Study,
     StudyRun,
     Survey,
+    TallyCollection,
     Text,
     simulate,
     study_from_json,
 )
 from veil.accounting import Shuffler
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
 from veil.histogram import Histogram, Questions
@@ -48,8 +48,8 @@ from veil.privacy import Guarantee
 from veil.reports.columns import Reports
 from veil.reports.tally import Tally
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
-from veil.study import Collected, Continuations, OneRound, Round, Rounds
-from veil.study.run import Folder
+from veil.study import Collection, Continuations, OneRound, Round, Rounds
+from veil.study.run import FolderJournal
 from veil.tools.json_documents import canonical
 
 UNIT = Interval(0.0, 1.0)
@@ -207,17 +207,17 @@ def test_a_search_looks_for_another_number_of_values_in_the_same_reports() -> No
     study = PEM(4.0, Bits(32), 4, budget=2**12)
     reports = study.survey.randomize([7] * 6000 + [2**31] * 4000, SeededForExperiments(1))
     assert study.changed(k="2").survey.task == study.survey.task
-    found = study.changed(k="2", threshold="0.05").read(InMemory(study.survey, reports))
+    found = study.changed(k="2", threshold="0.05").read(MemoryCollection(study.survey, reports))
     assert found.values == [7, 2**31]
 
 
 def test_candidates_are_taken_where_there_are_too_many_values() -> None:
     study = Histogram(OLH(4.0, Text(20)))
     reports = study.survey.randomize(["tea"] * 700 + ["water"] * 300, SeededForExperiments(1))
-    found = study.with_candidates(["tea", "water"]).read(InMemory(study.survey, reports))
+    found = study.with_candidates(["tea", "water"]).read(MemoryCollection(study.survey, reports))
     assert found.values == ["tea", "water"]
     with pytest.raises(InputError, match="candidates"):
-        study.read(InMemory(study.survey, reports))
+        study.read(MemoryCollection(study.survey, reports))
     with pytest.raises(InputError, match="takes no candidates"):
         Hierarchy(1.0, 20).with_candidates([1])
     tally = study.survey.tally(reports, {0: ["tea"]})
@@ -228,11 +228,11 @@ def test_candidates_are_taken_where_there_are_too_many_values() -> None:
 def test_what_was_collected_for_another_study_is_refused() -> None:
     mine, other = Hierarchy(1.0, 20), Hierarchy(1.1, 20)
     tally = other.survey.tally(other.survey.randomize(np.arange(200) % 20, SeededForExperiments(1)))
-    for wrong in (tally, Kept(other.survey, tally), None, [tally]):
+    for wrong in (tally, TallyCollection(other.survey, tally), None, [tally]):
         with pytest.raises(MismatchError):
             mine.read(wrong)  # type: ignore[arg-type]
     with pytest.raises(MismatchError):
-        Kept(mine.survey, tally)
+        TallyCollection(mine.survey, tally)
     search = PEM(1.0, Bits(8), 2)
     asked = search.survey
     counted = asked.tally(asked.randomize([1, 2, 3] * 9), {i: [1] for i in range(len(asked.questions))})
@@ -310,7 +310,7 @@ def test_a_round_asks_a_share_and_estimates_speak_of_everybody() -> None:
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 
-class Counting(InMemory):
+class Counting(MemoryCollection):
     """Reports that say how often they were gone through, and a process that dies at a given take."""
 
     def __init__(self, survey: Survey, reports: Reports, dies_at: int | None = None) -> None:
@@ -338,7 +338,7 @@ class Counting(InMemory):
 @pytest.mark.parametrize("study", [PEM(4.0, Bits(24), 3, budget=2**10), SegmentPairs(6.0, Bits(16), 2, segments=2)])
 def test_a_search_that_was_broken_off_goes_on_where_it_was(study: Any, tmp_path: Path) -> None:
     reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(1))
-    whole = study.read(InMemory(study.survey, reports))
+    whole = study.read(MemoryCollection(study.survey, reports))
     undisturbed = Counting(study.survey, reports)
     study.read(undisturbed)
     taken = 0
@@ -366,11 +366,11 @@ def test_other_reports_are_refused_in_the_middle_of_a_reading(tmp_path: Path) ->
         StudyRun(study, tmp_path).answer(Counting(study.survey, reports, 2))
     taken = sorted(tmp_path.iterdir())
     with pytest.raises(MismatchError, match="5,000 reports and now has 4,000"):
-        StudyRun(study, tmp_path).answer(InMemory(study.survey, reports[slice(0, 4000)]))
+        StudyRun(study, tmp_path).answer(MemoryCollection(study.survey, reports[slice(0, 4000)]))
     assert sorted(tmp_path.iterdir()) == taken  # what was taken before is still there
     others = study.survey.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(2))
     with pytest.raises(MismatchError, match="other reports"):
-        StudyRun(study, tmp_path).answer(InMemory(study.survey, others))
+        StudyRun(study, tmp_path).answer(MemoryCollection(study.survey, others))
     run, rest = StudyRun(study, tmp_path), Counting(study.survey, reports)
     run.answer(rest)
     assert run.result.values[:2] == [7, 40_000]  # type: ignore[union-attr]
@@ -385,7 +385,7 @@ def test_a_run_goes_on_in_the_same_process_after_an_interruption() -> None:
         run.answer(Counting(study.survey, reports, 1))
     assert run.round is not None
     assert run.result is None
-    run.answer(InMemory(study.survey, reports))
+    run.answer(MemoryCollection(study.survey, reports))
     assert run.result.values == [7, 40_000]  # type: ignore[attr-defined]
 
 
@@ -397,12 +397,12 @@ def test_what_is_refused_leaves_the_round_to_be_answered(tmp_path: Path) -> None
     with pytest.raises(InputError, match="reports themselves"):
         run.answer(asked.tally(reports, {i: [1] for i in range(len(asked.questions))}))
     with pytest.raises(EmptyError):
-        run.answer(InMemory(asked, reports[:0]))
+        run.answer(MemoryCollection(asked, reports[:0]))
     assert list(tmp_path.iterdir()) == []
-    run.answer(InMemory(asked, reports))
+    run.answer(MemoryCollection(asked, reports))
     assert run.result.values == [7, 40_000]  # type: ignore[union-attr]
     with pytest.raises(InputError, match="finished"):
-        run.answer(InMemory(asked, reports))
+        run.answer(MemoryCollection(asked, reports))
 
 
 def test_a_damaged_record_is_one_clear_error(tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def test_a_damaged_record_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_takes_are_forgotten_from_the_last_to_the_first(tmp_path: Path) -> None:
-    journal = Folder(tmp_path)
+    journal = FolderJournal(tmp_path)
     for i in range(3):
         journal.write(0, i, b"x")
     journal.write(1, 0, b"y")
@@ -435,7 +435,7 @@ def test_takes_are_forgotten_from_the_last_to_the_first(tmp_path: Path) -> None:
 
 
 def test_collected_is_a_contract() -> None:
-    assert Collected.__abstractmethods__ == {
+    assert Collection.__abstractmethods__ == {
         "people",
         "fingerprint",
         "answered",

@@ -29,7 +29,7 @@ from veil import (
     Survey,
     simulate,
 )
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import MismatchError, ParameterError
 from veil.metrics import f1
@@ -216,7 +216,7 @@ def test_a_study_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert again.round == second
     assert again.round is not None
     asked = again.round.survey
-    again.answer(InMemory(asked, asked.randomize(people(1, 40_000), SeededForExperiments(2))))
+    again.answer(MemoryCollection(asked, asked.randomize(people(1, 40_000), SeededForExperiments(2))))
     assert again.round is None
     assert [row.value for row in again.result.top(2)] == [3, 11]
     assert StudyRun(study, tmp_path).result.top(3) == again.result.top(3)

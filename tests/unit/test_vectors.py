@@ -22,7 +22,7 @@ from veil import Ledger, Survey, errors
 from veil.device.client import normative_report
 from veil.device.online import Clock, open_client
 from veil.device.verification import read_time
-from veil.device.web import Answer, Web
+from veil.device.web import HttpResponse, Web
 from veil.entropy import Words
 from veil.tools.json_documents import canonical, parse_json
 from veil.wire.frames import decode_batch, decode_report, encode_batch, encode_report
@@ -195,7 +195,7 @@ def test_a_device_opens_and_refuses_what_it_is_shown(monkeypatch: pytest.MonkeyP
     """One ledger for all steps: what it saw in earlier ones decides."""
     vectors, ledger = read("published"), Ledger(lifetime=1.0)
     for step in vectors["steps"]:
-        answer = Answer(200, {}, json.dumps(step["published"]).encode())
+        answer = HttpResponse(200, {}, json.dumps(step["published"]).encode())
         monkeypatch.setattr(Web, "get", lambda *_, answer=answer: answer)
         now = read_time(step["now"])
         clock = Clock(now=lambda now=now: now)  # type: ignore[misc]

@@ -13,13 +13,13 @@ from veil import GRR, OLH, Client, Ledger, Public, Survey
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys.catalogue import Catalogue, draft_of, parsed, parsed_study, read_by
 from veil.domain import Integers, Record
-from veil.engines import InFiles, InMemory
+from veil.engines import FileCollection, MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import BudgetError, InputError, MismatchError, ParameterError, ServiceError, WireError
 from veil.histogram import Histogram
 from veil.sql import Measure, Table
 from veil.sql.folder import create
-from veil.study import Kept
+from veil.study import TallyCollection
 from veil.wire.arrow import arrow_schema, to_arrow
 from veil.wire.tallies import decode_tally, encode_tally
 
@@ -89,17 +89,17 @@ def test_reports_of_several_waves_are_not_added_up(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / f"{wave}.parquet")
     paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
     for path in paths:
-        assert InFiles(SURVEY, [path]).people == 2
+        assert FileCollection(SURVEY, [path]).people == 2
     with pytest.raises(MismatchError, match="several waves"):
-        InFiles(SURVEY, paths).tally()
-    first, second = (InFiles(SURVEY, [path]).tally() for path in paths)
-    assert (first.wave, second.wave, InFiles(SURVEY, paths[1:]).where(age=(1, 1)).tally().wave) == (1, 2, 2)
+        FileCollection(SURVEY, paths).tally()
+    first, second = (FileCollection(SURVEY, [path]).tally() for path in paths)
+    assert (first.wave, second.wave, FileCollection(SURVEY, paths[1:]).where(age=(1, 1)).tally().wave) == (1, 2, 2)
     assert first != second
     assert (second + second).wave == 2
     with pytest.raises(MismatchError, match=r"several waves \(1, 2\)"):
         first + second
     read = decode_tally(SURVEY, encode_tally(second))
-    assert (read, read.wave, Kept(SURVEY, read).wave) == (second, 2, 2)
+    assert (read, read.wave, TallyCollection(SURVEY, read).wave) == (second, 2, 2)
     assert b"wave" not in encode_tally(first)  # as it was before there were waves
 
 
@@ -112,7 +112,7 @@ def test_a_study_reads_what_a_later_wave_counted() -> None:
     assert (counted.task, counted.wave) == (study.survey.task, 2)
     assert study.read(counted) == study.read(first)
     assert again.estimate(counted).results == study.survey.estimate(counted).results
-    assert InMemory(again, reports).tally() == counted
+    assert MemoryCollection(again, reports).tally() == counted
     assert decode_tally(again, encode_tally(counted)) == decode_tally(study.survey, encode_tally(counted)) == counted
     with pytest.raises(MismatchError, match="several waves"):
         first + counted

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from veil import Ledger, Public, Question, Rappor, Record, Survey, Text
-from veil.device.lasting import Lasting
+from veil.device.lasting import RepeatedAnswers
 from veil.entropy import Words
 from veil.view import Project
 
@@ -93,7 +93,7 @@ def person(name: str, survey: Survey, steps: Sequence[Step], public: Json | None
 
 def replayed(survey: Survey, ledger: Ledger, value: Any, occasion: str, source: Words, public: Json | None) -> bytes:
     """A report on an occasion; marks are plain text here, as any are good that tell answers apart."""
-    answers = Lasting.of(survey, ledger)
+    answers = RepeatedAnswers.of(survey, ledger)
     assert answers is not None
     beside = survey.read_public(None if public is None else {name: [n] for name, n in public.items()}, 1)
     of_value = f"{value}".encode().hex() or "-"

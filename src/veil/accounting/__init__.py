@@ -7,7 +7,7 @@ shuffler tells. Thesis chapter 9; docs/shuffle.md.
 
 from veil.accounting import bounds
 from veil.accounting.accountant import Bracket, Fakes, delta_of
-from veil.accounting.amplification import Amplified, Method, amplify, largest_local
+from veil.accounting.amplification import Method, ShuffleGuarantee, amplify, largest_local
 from veil.accounting.blanket import Blanket, blanket_of
 from veil.accounting.designs import Bound, ShuffleDesign, design, designs
 from veil.accounting.fakes import Shuffler, against_server, against_server_and_users, least_share, variance_with_fakes
@@ -16,7 +16,6 @@ from veil.accounting.rivals import AUE, Base, Laplace, random_reports, rap, rap_
 
 __all__ = [
     "AUE",
-    "Amplified",
     "Base",
     "Blanket",
     "Bound",
@@ -26,6 +25,7 @@ __all__ = [
     "Method",
     "PeosDesign",
     "ShuffleDesign",
+    "ShuffleGuarantee",
     "Shuffler",
     "against_server",
     "against_server_and_users",

@@ -31,7 +31,7 @@ _COARSE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Amplified:
+class ShuffleGuarantee:
     """A local promise, and the central one after a shuffle: towards whoever sees nothing but the shuffled reports.
 
     The central promise rests on the shuffler: whoever learns from it who sent what is left with the local one. `low`
@@ -71,7 +71,7 @@ class Amplified:
         return f"{self.central} after a shuffle of {reports}{added} ({self.method}); {self.local} without it"
 
 
-def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "blanket") -> Amplified:
+def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "blanket") -> ShuffleGuarantee:
     """The central promise of a mechanism whose reports are shuffled with those of all `users`, up to `delta`.
 
     "blanket" computes the bound of the mechanism's own privacy blanket between two certified numbers; it is the
@@ -99,20 +99,20 @@ def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "bl
 
 def promised(
     mechanism: Mechanism, users: int, delta: float, method: Method, low: float, ratio: float, fakes: int = 0
-) -> Amplified:
+) -> ShuffleGuarantee:
     """The central promise of a ratio that a method gives; where it is no less than the local one, that stands."""
     local = _local(mechanism)
     assert local.ratio is not None
     if ratio >= local.ratio:
         return replace(unshuffled(mechanism, users, method), low=min(low, local.epsilon), fakes=int(fakes))
     central = Guarantee(Fraction(ratio), Fraction(repr(float(delta))), needs_shuffler=True)
-    return Amplified(local, central, int(users), method, low, int(fakes))
+    return ShuffleGuarantee(local, central, int(users), method, low, int(fakes))
 
 
-def unshuffled(mechanism: Mechanism, users: int, method: Method = "blanket") -> Amplified:
+def unshuffled(mechanism: Mechanism, users: int, method: Method = "blanket") -> ShuffleGuarantee:
     """The promise that a shuffle adds nothing to: the local one, towards everybody."""
     local = _local(mechanism)
-    return Amplified(local, local, int(users), method, local.epsilon)
+    return ShuffleGuarantee(local, local, int(users), method, local.epsilon)
 
 
 def largest_local(

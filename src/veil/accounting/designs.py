@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from veil.accounting.amplification import Amplified, amplify, largest_local, unshuffled
+from veil.accounting.amplification import ShuffleGuarantee, amplify, largest_local, unshuffled
 from veil.accounting.bounds import check_delta, check_users
 from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import ParameterError
@@ -26,7 +26,7 @@ class ShuffleDesign:
     """An oracle whose shuffled reports keep a central promise, and the variance of its frequencies."""
 
     oracle: FrequencyOracle
-    amplified: Amplified
+    amplified: ShuffleGuarantee
 
     @property
     def variance(self) -> float:
@@ -98,7 +98,7 @@ def _designs(
         assert isinstance(found, FrequencyOracle)
         return found
 
-    def promised(oracle: FrequencyOracle) -> Amplified:
+    def promised(oracle: FrequencyOracle) -> ShuffleGuarantee:
         alone = oracle.epsilon <= epsilon
         return unshuffled(oracle, users, bound) if alone else amplify(oracle, users, delta, bound)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from veil.accounting import bounds
 from veil.accounting.accountant import Fakes
-from veil.accounting.amplification import Amplified, amplify, certified, promised, unshuffled
+from veil.accounting.amplification import ShuffleGuarantee, amplify, certified, promised, unshuffled
 from veil.accounting.blanket import blanket_of
 from veil.accounting.bounds import check_delta, check_users
 from veil.errors import ParameterError, WireError
@@ -43,7 +43,7 @@ _RING_BITS, _BUCKET_BITS = 64, 32
 
 def against_server(
     mechanism: Mechanism, users: int, fakes: int, delta: float, bound: FakeBound = "blanket"
-) -> Amplified:
+) -> ShuffleGuarantee:
     """The promise towards the server alone, which sees the shuffled reports of all users and the fakes among them.
 
     "thesis" is Corollary 9.5.2 or 9.5.3.
@@ -65,7 +65,9 @@ def against_server(
     return promised(mechanism, users, delta, bound, low, ratio, fakes)
 
 
-def against_server_and_users(mechanism: Mechanism, fakes: int, delta: float, bound: FakeBound = "blanket") -> Amplified:
+def against_server_and_users(
+    mechanism: Mechanism, fakes: int, delta: float, bound: FakeBound = "blanket"
+) -> ShuffleGuarantee:
     """The promise towards the server and all other users together: one person's report hides among the fakes alone.
 
     >>> from veil import OLH
@@ -185,7 +187,7 @@ class Shuffler:
             check_fakeable(mechanism)
         blanket_of(mechanism)
 
-    def central(self, mechanism: Mechanism, people: int | None = None) -> Amplified:
+    def central(self, mechanism: Mechanism, people: int | None = None) -> ShuffleGuarantee:
         """The promise towards whoever sees only mixed reports; `people`, where fewer came than were promised."""
         users = self.users if people is None else min(people, self.users)
         if not self.fakes:
@@ -194,7 +196,7 @@ class Shuffler:
             return self.among_fakes(mechanism)
         return against_server(mechanism, users, self.fakes, self.delta)
 
-    def among_fakes(self, mechanism: Mechanism) -> Amplified:
+    def among_fakes(self, mechanism: Mechanism) -> ShuffleGuarantee:
         """The promise towards the server and all other people together: without fakes, the local one."""
         self.check(mechanism)
         return against_server_and_users(mechanism, self.fakes, self.delta)

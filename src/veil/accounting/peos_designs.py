@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from veil.accounting.accountant import delta_of
-from veil.accounting.amplification import Amplified, unshuffled
+from veil.accounting.amplification import ShuffleGuarantee, unshuffled
 from veil.accounting.blanket import blanket_of, fewest_fakes
 from veil.accounting.bounds import check_delta, check_users
 from veil.accounting.fakes import (
@@ -58,8 +58,8 @@ class PeosDesign:
     fakes: int
     users: int
     delta: float
-    server: Amplified
-    server_and_users: Amplified
+    server: ShuffleGuarantee
+    server_and_users: ShuffleGuarantee
 
     @property
     def local(self) -> Guarantee:
@@ -382,7 +382,7 @@ def _settled(oracle: FrequencyOracle, start: int, target: float, users: int, pro
 def _promised(problem: _Problem, oracle: FrequencyOracle, fakes: int) -> PeosDesign:
     n, delta, bound = problem.users, problem.delta, problem.bound
 
-    def certified(promise: Callable[[], Amplified], users: int) -> Amplified:
+    def certified(promise: Callable[[], ShuffleGuarantee], users: int) -> ShuffleGuarantee:
         try:
             return promise()
         except ParameterError:  # of the thesis's bounds, whose condition fails: the local promise stands

@@ -34,14 +34,14 @@ from veil.cli.crowd import call
 from veil.cli.input import load_tallies
 from veil.cli.output import Document, plural, shell_command
 from veil.cli.plan import show_choice
-from veil.cli.showing import Wanted
-from veil.cli.values import Randomized, ValueInput
+from veil.cli.showing import OutputOptions
+from veil.cli.values import RandomizedRows, ValueInput
 from veil.collector.access import issue_token
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.comparison import Held
 from veil.domain import Categories
-from veil.engines import InFiles, Watch
+from veil.engines import FileCollection, Watch
 from veil.entropy import SeededForExperiments
 from veil.errors import StoreError
 from veil.planning import Wishes, plan
@@ -108,7 +108,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
         write_atomically(values, "\n".join(["app", *(APPS[i] for i in some), ""]).encode())
         # seeds differ: the same seed for both groups would give them the same noise
         own = None if seed is None else 2 * seed + len(counted)
-        done = Randomized(study, survey, ValueInput.at(values), watch, seed=own)
+        done = RandomizedRows(study, survey, ValueInput.at(values), watch, seed=own)
         done.write(reports)
         screen.print(
             f"  {values.name} -> {reports.name}: {done.people:,} reports of {plural(survey.layout.size, 'byte')}"
@@ -118,7 +118,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
     step(screen, 3, "tally and merge", "the collector counts the reports and adds the tallies")
     tally = folder / "tally.bin"
     for reports, part in counted:
-        write_atomically(part, encode_tally(InFiles(survey, [reports], watch).tally()))
+        write_atomically(part, encode_tally(FileCollection(survey, [reports], watch).tally()))
     merged = load_tallies(survey, [part for _, part in counted])
     write_atomically(tally, encode_tally(merged))
     screen.print(f"  {' + '.join(part.name for _, part in counted)} -> {tally.name}: {merged.people:,} reports")
@@ -129,7 +129,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
     found = run.result
     assert found is not None
     drawn = find_spec("matplotlib") is not None  # an extra: the demo works without it
-    shown = Wanted(None, folder / "estimate.svg" if drawn else None, 0.95, TOP).present(found, screen, (), known)
+    shown = OutputOptions(None, folder / "estimate.svg" if drawn else None, 0.95, TOP).present(found, screen, (), known)
     truth = known.truth(found) or []
     covered = sum(row.low <= share <= row.high for row, share in zip(found, truth, strict=True))
     screen.print(f"{covered} of {len(APPS)} intervals contain the true share (95 % expected).")
@@ -251,7 +251,7 @@ def _serving(folder: Path) -> Iterator[int]:
 
 
 def _token(folder: str) -> str:
-    store = open_store(Settings(folder=folder))
+    store = open_store(CollectorSettings(folder=folder))
     _, secret = issue_token(store, _SCOPES, note="demo")
     store.close()
     return secret

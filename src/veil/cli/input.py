@@ -22,18 +22,18 @@ from veil.cli.output import SEEDED, Document, shell_command, wrote
 from veil.domain import Bits, Categories, Domain, Integers, Interval
 from veil.domain.composite import Tuples
 from veil.domain.text_values import is_time, parse_time
-from veil.engines import InFiles, Watch
+from veil.engines import FileCollection, Watch
 from veil.errors import EmptyError, InputError, MismatchError, PrivacyWarning, WireError
 from veil.histogram import Questions
 from veil.reports.tally import merge
-from veil.study import Collected, Kept, Study, StudyRun, study_from_json
+from veil.study import Collection, Study, StudyRun, TallyCollection, study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tools.filesystem import write_atomically, write_secret
 from veil.tools.json_documents import canonical, parse_json, take
 from veil.wire.tallies import decode_tally, is_tally
 
 if TYPE_CHECKING:
-    from veil.cli.options import Place
+    from veil.cli.options import CountingPlace
     from veil.cli.output import Screen
 
 
@@ -105,13 +105,13 @@ def naming(path: Path) -> Iterator[None]:
 # -- studies -----------------------------------------------------------------------------------------------------------
 
 
-class Loaded(NamedTuple):
+class StudyInput(NamedTuple):
     """A study, and the survey that is asked now: in the folder of a run, that of the current round."""
 
     study: Study
     survey: Survey
 
-    def changed(self, changes: dict[str, str]) -> Loaded:
+    def changed(self, changes: dict[str, str]) -> StudyInput:
         """The same with other parameters of the reading, from text."""
         if "candidates" in changes:
             raise InputError("candidates are read from a file, one value per line: expected --candidates FILE")
@@ -120,9 +120,9 @@ class Loaded(NamedTuple):
                 f"a study of kind {self.study.kind} reads no joint distribution: --marginal and --given are for those"
                 " that `veil plan marginals` plans"
             )
-        return Loaded(self.study.changed(**changes), self.survey)
+        return StudyInput(self.study.changed(**changes), self.survey)
 
-    def with_candidates(self, file: Path | None) -> tuple[Loaded, dict[int, Any] | None]:
+    def with_candidates(self, file: Path | None) -> tuple[StudyInput, dict[int, Any] | None]:
         """The study that counts only the values in a file, and those values by question."""
         if file is None:
             return self, None
@@ -130,7 +130,7 @@ class Loaded(NamedTuple):
             self.study.with_candidates(())  # takes none: refused before the file is read
         question = self.question or 0
         chosen = read_candidates(file, self.survey.questions[question].view.values)
-        return Loaded(self.study.with_candidates(chosen), self.survey), {question: chosen}
+        return StudyInput(self.study.with_candidates(chosen), self.survey), {question: chosen}
 
     @property
     def question(self) -> int | None:
@@ -138,7 +138,7 @@ class Loaded(NamedTuple):
         return self.study.question if isinstance(self.study, Questions) else None
 
 
-def load(path: Path, changes: dict[str, str] | None = None) -> Loaded:
+def load(path: Path, changes: dict[str, str] | None = None) -> StudyInput:
     """The study of a study file, of a bare task, or of the folder of a run; with other parameters of the reading."""
     if path.is_dir():
         run = open_run(path)
@@ -148,7 +148,7 @@ def load(path: Path, changes: dict[str, str] | None = None) -> Loaded:
     else:
         study = read_study(path)
         survey = study.survey
-    return Loaded(study, survey).changed(changes or {})
+    return StudyInput(study, survey).changed(changes or {})
 
 
 def read_study(path: Path) -> Study:
@@ -198,7 +198,7 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
         return decode_tally(survey, path.read_bytes())
 
 
-def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Place | None = None) -> Collected:
+def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: CountingPlace | None = None) -> Collection:
     """Return what is in files or tables' folders: tallies, added up; or reports, counted at a place, by default here.
 
     Warns (`PrivacyWarning`) of reports that were drawn from a seed.
@@ -209,7 +209,7 @@ def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Pla
     return found
 
 
-def _collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Place | None) -> Collected:
+def _collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: CountingPlace | None) -> Collection:
     if any(path.is_dir() for path in paths):
         from veil.cli.sql import report_files
 
@@ -219,10 +219,10 @@ def _collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Pl
     check_inputs(*paths)
     tallies = [path for path in paths if is_tally(start_of(path))]
     if not tallies:
-        return InFiles(survey, paths, watch) if place is None else place.files(survey, paths, watch)
+        return FileCollection(survey, paths, watch) if place is None else place.files(survey, paths, watch)
     if len(tallies) < len(paths):
         raise InputError("expected tallies or files of reports, not both at once: tally the reports first")
-    return Kept(survey, load_tallies(survey, paths))
+    return TallyCollection(survey, load_tallies(survey, paths))
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def begin(study: Study, folder: Path) -> StudyRun:
 
 
 def goes_on(
-    folder: Path, files: Sequence[Path], changes: dict[str, str], watch: Watch, place: Place | None = None
+    folder: Path, files: Sequence[Path], changes: dict[str, str], watch: Watch, place: CountingPlace | None = None
 ) -> StudyRun:
     """Runs at the collector: begin a study with its file, or take what the current round collected, if anything."""
     if len(files) == 1 and files[0].is_file() and start_of(files[0]).startswith(b"{"):

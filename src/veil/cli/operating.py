@@ -29,11 +29,11 @@ from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from veil.cli.output import Screen
-    from veil.collector.settings import Settings
+    from veil.collector.settings import CollectorSettings
     from veil.collector.store.base import AuditEntry, Store
     from veil.collector.store.blocks import BlockStore
     from veil.collector.surveys.catalogue import Catalogue
-    from veil.collector.surveys.rounds import Studies
+    from veil.collector.surveys.rounds import RunningStudies
 
 
 SettingsFile = Annotated[
@@ -48,10 +48,10 @@ New = Annotated[bool, flag("--new", "Make the database and its key if there are 
 class On:
     """What a command works on: the collector's database, and where people read what came of it."""
 
-    settings: Settings
+    settings: CollectorSettings
     store: Store
     catalogue: Catalogue
-    studies: Studies
+    studies: RunningStudies
     screen: Screen
 
     def shown(self, facts: Document) -> Document:
@@ -126,14 +126,14 @@ def command(
         def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
             from veil.collector.service import open_store
             from veil.collector.surveys.catalogue import Catalogue
-            from veil.collector.surveys.rounds import Studies
+            from veil.collector.surveys.rounds import RunningStudies
 
             chosen = settings_of(settings, folder)
             check_owner(chosen)
             store = open_store(chosen, make=bool(given.get("new")), old="keep" if old else "refuse")
             try:
                 catalogue = Catalogue(store)
-                on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
+                on = On(chosen, store, catalogue, RunningStudies(store, catalogue), console(as_json))
                 if action is None:
                     return work(on, **given)
                 with on.noted(action, given, on.meant(given)):
@@ -150,7 +150,7 @@ def command(
     return register
 
 
-def check_owner(settings: Settings) -> None:
+def check_owner(settings: CollectorSettings) -> None:
     """Refuse to work in another account's folder: what is written there could not be used by the collector any more.
 
     A folder of root in which this account may write is one that was mounted for it.
@@ -205,7 +205,7 @@ def _sudo() -> Document:
     return {"sudo_uid_unverified": int(uid)} if uid.isascii() and uid.isdigit() and len(uid) <= 10 else {}
 
 
-def settings_of(path: Path | None, folder: Path | None) -> Settings:
+def settings_of(path: Path | None, folder: Path | None) -> CollectorSettings:
     """The settings of a file, and the folder where one is given."""
     from veil.collector.settings import load_settings
 

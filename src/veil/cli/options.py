@@ -24,7 +24,7 @@ import typer
 from veil.cli.output import flag
 
 if TYPE_CHECKING:
-    from veil.engines import Streamed, Watch
+    from veil.engines import ReportStream, Watch
     from veil.survey import Survey
 
 
@@ -84,7 +84,7 @@ def is_here(engine: str) -> bool:
     return not is_far(engine) or re.match(r"spark-local$|\w+://(127\.0\.0\.1|localhost)[:/]", engine) is not None
 
 
-class Place:
+class CountingPlace:
     """Where a command counts. A session of Spark is opened when it is first needed."""
 
     def __init__(self, engine: str, stack: ExitStack) -> None:
@@ -104,20 +104,20 @@ class Place:
         self._stack.callback(session.stop)
         return session
 
-    def files(self, survey: Survey, paths: Sequence[Path], watch: Watch) -> Streamed:
+    def files(self, survey: Survey, paths: Sequence[Path], watch: Watch) -> ReportStream:
         """Files of reports, counted here."""
-        from veil.engines import InFiles
+        from veil.engines import FileCollection
 
         if not self.on_spark:
-            return InFiles(survey, paths, watch)
-        from veil.engines.spark import SparkCollected
+            return FileCollection(survey, paths, watch)
+        from veil.engines.spark import SparkCollection
         from veil.engines.spark.pieces import Files, found_files
         from veil.engines.spark.session import check_installed
 
         check_installed(remote=self._engine.startswith("sc://"))
         # refuses what is no file of reports before Spark is started
         files = Files.of(survey, found_files([address(path) for path in paths]))
-        return SparkCollected.files(self.spark, survey, files, watch)
+        return SparkCollection.files(self.spark, survey, files, watch)
 
 
 def address(path: Path) -> str:
@@ -143,7 +143,7 @@ def _is_spark(engine: str) -> bool:
 
 
 @contextmanager
-def counting(engine: str) -> Iterator[Place]:
+def counting(engine: str) -> Iterator[CountingPlace]:
     """Count on an engine while this lasts; refused in one sentence where it is not there."""
     from veil.errors import InputError
 
@@ -157,7 +157,7 @@ def counting(engine: str) -> Iterator[Place]:
             from veil.engines import gpu
 
             stack.enter_context(gpu.cuda())
-        yield Place(engine, stack)
+        yield CountingPlace(engine, stack)
 
 
 StudyFile = Annotated[

@@ -20,7 +20,7 @@ from veil.tools.messages import escape_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from veil.shuffle.settings import Settings
+    from veil.shuffle.settings import PartySettings
 
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The party's file of settings (TOML).")]
@@ -186,7 +186,7 @@ def submit(
     Shares are written to disk before they are sent, so that an interrupted run continues with the same shares.
     """
     from veil.cli.output import progress
-    from veil.cli.values import Randomized
+    from veil.cli.values import RandomizedRows
     from veil.cli.values import ValueInput as ValuesOf
     from veil.errors import InputError
     from veil.shuffle.collection import Device
@@ -211,7 +211,7 @@ def submit(
         if known and not twice:
             raise InputError(f"{values} was submitted before: its people would count twice (--twice does so)")
         given = ValuesOf.at(values, column=column, missing=missing)
-        randomized = Randomized(device.collection.study, device.collection.survey, given, progress)
+        randomized = RandomizedRows(device.collection.study, device.collection.survey, given, progress)
         device.prepare(randomized, together)
         known.note()
         for sentence in randomized.moved.sentences():
@@ -377,7 +377,7 @@ def costs_table(costs: Sequence[Document]) -> Table:
 
 
 @contextlib.contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
+def _alone(settings: PartySettings) -> Iterator[None]:
     """One run of the server at a time: shufflers would break an older one off for a newer."""
     import fcntl
 
@@ -393,7 +393,7 @@ def _alone(settings: Settings) -> Iterator[None]:
         yield
 
 
-def _read_server(config: Path) -> Settings:
+def _read_server(config: Path) -> PartySettings:
     from veil.errors import InputError
     from veil.shuffle.plan import SERVER
 
@@ -414,12 +414,12 @@ def _document(path: Path) -> Document:
     return found
 
 
-def _read(config: Path) -> Settings:
+def _read(config: Path) -> PartySettings:
     from veil.cli.input import check_inputs
-    from veil.shuffle.settings import Settings
+    from veil.shuffle.settings import PartySettings
 
     check_inputs(config)
-    return Settings.read(config)
+    return PartySettings.read(config)
 
 
 class _EscapingFormatter(logging.Formatter):

@@ -62,7 +62,7 @@ def randomize(
     from veil.cli.input import check_output, load
     from veil.cli.output import progress
     from veil.cli.sql import added, check_folder, now_holds
-    from veil.cli.values import Randomized
+    from veil.cli.values import RandomizedRows
     from veil.cli.values import ValueInput as ValuesOf
     from veil.files.groups import ARROW, PARQUET
     from veil.sql import Table
@@ -75,7 +75,7 @@ def randomize(
     else:
         check_output(out, [study, values], (".arrow", ".parquet"))
     given = ValuesOf.at(values, values_format, column=column, separator=separator, clip=clip, missing=missing)
-    done = Randomized(asked, survey, given, progress, seed=seed)
+    done = RandomizedRows(asked, survey, given, progress, seed=seed)
     screen, now = console(as_json), None
     if table is not None:
         now = added(out, table, done, found, seeded=seed is not None)
@@ -172,13 +172,13 @@ def estimate(
     """Estimate the result of a study, with errors: frequencies, a distribution, a mean or frequent values."""
     from veil.cli.input import collected_of, load
     from veil.cli.output import progress
-    from veil.cli.showing import Wanted, remarked
+    from veil.cli.showing import OutputOptions, remarked
     from veil.errors import InputError
     from veil.study import OneRound
 
     made = given_changes(changes, marginal=marginal, given=given)
     loaded, _ = load(study, made).with_candidates(candidates)
-    wanted = Wanted(out, plot, level, top, everything)
+    wanted = OutputOptions(out, plot, level, top, everything)
     wanted.check([study, *collected])
     if not isinstance(loaded.study, OneRound):
         raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
@@ -212,11 +212,11 @@ def difference(
     """Estimate the change between two collections, with intervals: for example two months or two groups."""
     from veil.cli.input import collected_of, load
     from veil.cli.output import progress
-    from veil.cli.showing import Wanted, remarked
+    from veil.cli.showing import OutputOptions, remarked
     from veil.errors import InputError
     from veil.study import OneRound
 
-    wanted, results = Wanted(out, plot, level, top, everything), []
+    wanted, results = OutputOptions(out, plot, level, top, everything), []
     wanted.check([study, before, after, *([] if asked_before is None else [asked_before])])
     with remarked() as remarks:
         for asked, collected in ((study, after), (asked_before or study, before)):
@@ -250,9 +250,9 @@ def next_round(
     """Read the reports of a round and write the task of the next round; after the last round, show the result."""
     from veil.cli.input import goes_on, show_round
     from veil.cli.output import progress
-    from veil.cli.showing import Wanted, remarked
+    from veil.cli.showing import OutputOptions, remarked
 
-    wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
+    wanted, screen = OutputOptions(out, plot, level, top, everything), console(as_json)
     wanted.check(files or [])
     with remarked() as remarks, counting(engine) as place:
         run = goes_on(folder, files or [], given_changes(changes), progress, place)

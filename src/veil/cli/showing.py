@@ -26,7 +26,7 @@ _RESULT = ".result.json"
 _PICTURES = (".svg", ".png", ".pdf")
 
 
-class Wanted(NamedTuple):
+class OutputOptions(NamedTuple):
     """How a result is shown, and which files are written."""
 
     out: Path | None

@@ -54,13 +54,13 @@ from veil.engines import Watch
 from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import read_values
-from veil.files.values import WithoutMissing
+from veil.files.values import MissingPolicy
 from veil.mechanisms import OLH
 from veil.planning import GOALS, Wishes
 from veil.planning.held import between
 from veil.reports.columns import Reports
 from veil.results.base import Result
-from veil.simulation import Simulated, walk_rounds
+from veil.simulation import SimulatedCollection, walk_rounds
 from veil.sql.answer import Answer, key_unit, measured_unit
 from veil.sql.execution.engine import true_outputs
 from veil.sql.table import Table
@@ -97,7 +97,7 @@ class Trial:
     def reports(self, seed: int | None, watch: Watch) -> Iterator[Reports]:
         """What the people's devices send, a chunk of people at a time; everything is drawn by one number."""
         drawn = some_seed(seed)
-        simulated = Simulated(self.study.survey, self.people(drawn), SeededForExperiments(drawn), watch)
+        simulated = SimulatedCollection(self.study.survey, self.people(drawn), SeededForExperiments(drawn), watch)
         with watch("randomizing", simulated.expected) as advance:
             for reports in simulated.reports():
                 yield reports
@@ -171,7 +171,7 @@ def _listed(values: ValueInput) -> list[Any]:
 
     file, found = values.file, set[Any]()
     file.keep()
-    without = WithoutMissing("skip" if values.missing == "skip" else None)
+    without = MissingPolicy("skip" if values.missing == "skip" else None)
     for table in read_values(file, _AS_TEXT, values.column, without=without):
         held = table.column(0)
         if not (pa.types.is_string(held.type) or pa.types.is_large_string(held.type) or pa.types.is_integer(held.type)):
@@ -275,9 +275,9 @@ def simulate(
     as_json: AsJson = False,
 ) -> Document:
     """Simulate a study on a file of values: each person reports once, in one or more rounds."""
-    from veil.cli.input import Loaded, load
+    from veil.cli.input import StudyInput, load
     from veil.cli.output import progress
-    from veil.cli.showing import Wanted, remarked
+    from veil.cli.showing import OutputOptions, remarked
     from veil.cli.sql import added, check_folder, now_holds
     from veil.cli.values import ValueInput as ValuesOf
     from veil.errors import InputError
@@ -291,7 +291,7 @@ def simulate(
     if labels is not None and bounds is not None:
         raise typer.BadParameter("people hold labels (--labels-file) or numbers (--range), not both")
     warn_of_seed(seed)
-    wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
+    wanted, screen = OutputOptions(out, plot, level, top, everything), console(as_json)
     wanted.check([path for path in (study, values) if path is not None])
     made = given_changes(changes, marginal=marginal, given=given)
     given_file = study if values is None else values
@@ -303,7 +303,7 @@ def simulate(
 
     if values is None:
         planned = plan_for(people_hold(), epsilon or 0.0, labels, bounds, screen)
-        loaded = Loaded(planned, planned.survey).changed(made)
+        loaded = StudyInput(planned, planned.survey).changed(made)
     else:
         loaded = load(study, made)
     loaded, _ = loaded.with_candidates(candidates)
@@ -375,7 +375,7 @@ def compare(
     """Run several studies on your values at several epsilons, and compare their errors."""
     from veil.cli.input import check_inputs, listed_paths, read_study, some_seed
     from veil.cli.output import progress
-    from veil.cli.showing import Wanted, remarked
+    from veil.cli.showing import OutputOptions, remarked
     from veil.cli.values import ValueInput as ValuesOf
     from veil.comparison import compare as run_all
     from veil.errors import InputError
@@ -388,7 +388,7 @@ def compare(
         raise InputError("expected numbers with commas between them: --epsilon 0.5,1,2") from None
     hold = ValuesOf.at(values, values_format, column=column, separator=separator, clip=clip, missing=missing)
     check_inputs(*files, *hold.file.paths)
-    wanted = Wanted(out, plot, 0.95, 10)
+    wanted = OutputOptions(out, plot, 0.95, 10)
     wanted.check([*files, values])
     alike = len({file.stem for file in files}) < len(files)
     # a name need not be UTF-8; a label in a table is

@@ -20,20 +20,20 @@ from veil.cli.output import SEEDED, AsJson, Document, console, plural, print_err
 from veil.errors import EmptyError, InputError, MismatchError
 from veil.reports.columns import Reports
 from veil.sql import Table
-from veil.sql.folder import STUDY_NAME, Folder, create, open_folder
+from veil.sql.folder import STUDY_NAME, TableFolder, create, open_folder
 from veil.survey import Survey
 from veil.tools.messages import escape_lines
 
 if TYPE_CHECKING:
-    from veil.cli.options import Place
-    from veil.cli.showing import Wanted
+    from veil.cli.options import CountingPlace
+    from veil.cli.showing import OutputOptions
     from veil.results.base import Result
     from veil.sql.database import Database
     from veil.sql.execution.rows import Rows
     from veil.sql.table import Reading
 
 
-def check_folder(folder: Path, table: Table) -> Folder | None:
+def check_folder(folder: Path, table: Table) -> TableFolder | None:
     """The folder that takes a table's reports, if it is there; refused before the work where it cannot take them."""
     if (folder / STUDY_NAME).exists():
         found = open_folder(folder)
@@ -49,7 +49,9 @@ def check_folder(folder: Path, table: Table) -> Folder | None:
     return None
 
 
-def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder | None, *, seeded: bool) -> Folder:
+def added(
+    folder: Path, table: Table, reports: Iterable[Reports], found: TableFolder | None, *, seeded: bool
+) -> TableFolder:
     """Add reports as one file to the folder that `check_folder` found; it is made where there is none."""
     given = iter(reports)
     first = next(given)  # whatever is wrong with the first people leaves no folder behind
@@ -59,7 +61,7 @@ def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder 
     return found
 
 
-def now_holds(found: Folder) -> str:
+def now_holds(found: TableFolder) -> str:
     """How many people and files a table has, in words."""
     return f"the table in {found.path} now has {plural(found.people, 'report')} in {plural(len(found.files), 'file')}"
 
@@ -114,12 +116,12 @@ def sql(
     as_json: AsJson = False,
 ) -> Document:
     """Query a table in SQL. Every number comes with its error; EXPLAIN SELECT ... shows plan and predicted errors."""
-    from veil.cli.showing import Wanted
+    from veil.cli.showing import OutputOptions
     from veil.errors import InputError
     from veil.sql.database import Database
 
     form = "json" if as_json else form
-    wanted = Wanted(out, plot, level, 10, everything=True)
+    wanted = OutputOptions(out, plot, level, 10, everything=True)
     wanted.check([folder])
     with counting(engine) as place, Database(folder, reading=_reading(changes), through=_through(place)) as database:
         for ignored in database.ignored:
@@ -136,14 +138,14 @@ def sql(
         queries = _queries(sys.stdin.read() if query is None else query)
         if len(queries) > 1 and (out is not None or plot is not None):
             raise InputError("--out and --plot take one query")
-        made, said = [], Said(database)
+        made, said = [], SessionNotes(database)
         for number, text in enumerate(queries):
             found = _asked(database, text, number, len(queries), form, users, plot)
             made.append(_shown(found, said.once(found), wanted, form, first=not number))
     return made[0] if len(made) == 1 else {"answers": made}
 
 
-class Said:
+class SessionNotes:
     """What was said once in a session, and need not be said again: how the errors of a design are meant."""
 
     def __init__(self, database: Database) -> None:
@@ -160,7 +162,7 @@ class Said:
         return replace(found, said=tuple(one for one in found.said if one != remark)) if told else found
 
 
-def _through(place: Place) -> Callable[[Folder], Rows] | None:
+def _through(place: CountingPlace) -> Callable[[TableFolder], Rows] | None:
     """Who goes through the rows of a table: this machine, or Spark."""
     if not place.on_spark:
         return None
@@ -228,7 +230,7 @@ def _is_plan(text: str) -> bool:
     return read(text).explain
 
 
-def _shown(found: Result, told: Result, wanted: Wanted, form: str, *, first: bool) -> Document:
+def _shown(found: Result, told: Result, wanted: OutputOptions, form: str, *, first: bool) -> Document:
     """Print one answer as it is told, and write its files; returns its document with all rows."""
     from veil.results.render.files import document, table_bytes
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.cli.output import explained, plain_table, plural
-from veil.cli.showing import Wanted
-from veil.cli.sql import Said
+from veil.cli.showing import OutputOptions
+from veil.cli.sql import SessionNotes
 from veil.errors import SqlError
 from veil.sql.language.statements import pointed, split
 from veil.tools.filesystem import open_private
@@ -50,9 +50,9 @@ class Shell:
 
     def __init__(self, database: Database, screen: Screen, level: float = 0.95) -> None:
         self._database, self._screen = database, screen
-        self._wanted = Wanted(None, None, level, 10, everything=True)
+        self._wanted = OutputOptions(None, None, level, 10, everything=True)
         self._timing = False
-        self._said = Said(database)
+        self._said = SessionNotes(database)
         self._begun = ""  # of a query that a command interrupted
 
     def run(self, **terminal: Any) -> None:

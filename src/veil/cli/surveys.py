@@ -255,20 +255,20 @@ def answer(
 
     Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
     """
-    from veil.cli.input import Loaded
-    from veil.cli.showing import Wanted, remarked
-    from veil.collector.surveys.answers import Query, prepare, without
+    from veil.cli.input import StudyInput
+    from veil.cli.showing import OutputOptions, remarked
+    from veil.collector.surveys.answers import AnswerRequest, prepare, without
     from veil.collector.surveys.catalogue import parsed, parsed_study
 
-    wanted = Wanted(out, plot, level, top, everything)
+    wanted = OutputOptions(out, plot, level, top, everything)
     wanted.check([] if candidates is None else [candidates])
     study = on.studies.beginning(task)
     stored = on.catalogue.chosen(task if study is None else str(on.studies.first_task(study)))
     made = given_changes(changes, marginal=marginal, given=given)
-    query = Query(level, set=tuple(f"{name}={text}" for name, text in made.items()))
+    query = AnswerRequest(level, set=tuple(f"{name}={text}" for name, text in made.items()))
     if candidates is not None:
         read = query.applied(parsed_study(stored.study or stored.document))
-        _, chosen = Loaded(read, parsed(stored.document)).with_candidates(candidates)
+        _, chosen = StudyInput(read, parsed(stored.document)).with_candidates(candidates)
         query = replace(query, candidates=tuple(value for values in (chosen or {}).values() for value in values))
     with remarked() as remarks:
         reading = prepare(on.store, on.studies, stored, query)

@@ -18,7 +18,7 @@ from veil.errors import DomainError, EmptyError, InputError
 from veil.files import ReportWriter, ValueFile, count_rows, read_values, values_of
 from veil.files.groups import PARQUET
 from veil.files.reports import write_parquet
-from veil.files.values import Missing, WithoutMissing
+from veil.files.values import Missing, MissingPolicy
 from veil.reports.columns import Reports
 from veil.study import Study
 from veil.survey import People, Survey
@@ -43,13 +43,13 @@ class ValueInput:
         """Those of a path, or of standard input."""
         return cls(ValueFile(path, form), **how)
 
-    def tables(self, study: Study, survey: Survey, without: WithoutMissing) -> Iterator[Any]:
+    def tables(self, study: Study, survey: Survey, without: MissingPolicy) -> Iterator[Any]:
         """What is in it for a survey, a chunk at a time."""
         return read_values(self.file, survey, self.column, self.separator, study.public_text, without)
 
 
 @dataclass
-class Moved:
+class ClippingCounts:
     """How many values were moved to an end of the domain, and how many people were left out for want of one."""
 
     clipped: int | None
@@ -68,21 +68,21 @@ class Moved:
             yield f"{'1 person' if self.skipped == 1 else f'{self.skipped:,} people'} without a value left out"
 
 
-class Randomized:
+class RandomizedRows:
     """Runs on the device: a report for every row of a file, from one source; with `clip`, of the nearest value."""
 
     def __init__(
         self, study: Study, survey: Survey, values: ValueInput, watch: Watch, *, seed: int | None = None
     ) -> None:
         self._study, self._survey, self._values, self._watch = study, survey, values, watch
-        self._clipping, self._without = _Clipping(survey, values.clip), WithoutMissing(values.missing)
+        self._clipping, self._without = _Clipping(survey, values.clip), MissingPolicy(values.missing)
         self._source = Batch() if seed is None else SeededForExperiments(seed)
         self._seeded = seed is not None
         self._tables = values.tables(study, survey, self._without)
         self.people = 0
 
     @property
-    def moved(self) -> Moved:
+    def moved(self) -> ClippingCounts:
         """What was not taken as it is."""
         return _moved(self._values, self._clipping, self._without)
 
@@ -112,11 +112,11 @@ class Randomized:
                 writer.write(reports)
 
 
-def load_people(study: Study, values: ValueInput) -> tuple[People, Moved]:
+def load_people(study: Study, values: ValueInput) -> tuple[People, ClippingCounts]:
     """What everybody in a file holds, with their public columns; and what was not taken as it is."""
     import pyarrow as pa
 
-    survey, clipping, without = study.survey, _Clipping(study.survey, values.clip), WithoutMissing(values.missing)
+    survey, clipping, without = study.survey, _Clipping(study.survey, values.clip), MissingPolicy(values.missing)
     tables = list(values.tables(study, survey, without))
     if not tables:
         raise _nobody(values.file, without)
@@ -129,11 +129,13 @@ def load_people(study: Study, values: ValueInput) -> tuple[People, Moved]:
     return people, _moved(values, clipping, without)
 
 
-def _moved(values: ValueInput, clipping: _Clipping, without: WithoutMissing) -> Moved:
-    return Moved(clipping.moved if values.clip else None, without.skipped if values.missing == "skip" else None)
+def _moved(values: ValueInput, clipping: _Clipping, without: MissingPolicy) -> ClippingCounts:
+    return ClippingCounts(
+        clipping.moved if values.clip else None, without.skipped if values.missing == "skip" else None
+    )
 
 
-def _nobody(file: ValueFile, without: WithoutMissing) -> EmptyError:
+def _nobody(file: ValueFile, without: MissingPolicy) -> EmptyError:
     return EmptyError(f"{file} holds no people{' with a value' if without.skipped else ''}")
 
 

@@ -17,7 +17,7 @@ from veil.collector.edge.protocol import BACKLOG, Edge, files_needed, protocol_o
 from veil.collector.http.app import App
 from veil.collector.monitoring.logs import log, set_up
 from veil.collector.service import Service
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
 from veil.tools.limits import require_files
@@ -30,7 +30,7 @@ _WHY = {
 _SWITCH_SECONDS = 0.0005  # the thread that commits gets the interpreter back from a busy event loop ten times sooner
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: CollectorSettings) -> None:
     """Serve until a signal asks to stop."""
     os.umask(0o077)  # whatever is written from here on is for this account alone
     if hasattr(signal, "SIGPIPE"):  # a device that hangs up must not end us, as `veil ... | head` may
@@ -43,12 +43,12 @@ def serve(settings: Settings) -> None:
         _serve(settings, listener, files)
 
 
-def keep_kernels(settings: Settings) -> None:
+def keep_kernels(settings: CollectorSettings) -> None:
     """Keep compiled kernels in the collector's folder where neither the package nor a home can be written."""
     keep_compiled_in(Path(settings.folder).resolve() / "kernels")
 
 
-def _serve(settings: Settings, listener: socket.socket, files: int) -> None:
+def _serve(settings: CollectorSettings, listener: socket.socket, files: int) -> None:
     import uvicorn
 
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -77,7 +77,7 @@ def _serve(settings: Settings, listener: socket.socket, files: int) -> None:
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _service(settings: Settings) -> Service:
+def _service(settings: CollectorSettings) -> Service:
     """Return the service; wait for a database that is not reachable yet, because both may start at the same moment."""
     give_up = time.monotonic() + settings.database_wait_seconds
     while True:
@@ -90,7 +90,7 @@ def _service(settings: Settings) -> Service:
             time.sleep(_LOOK_SECONDS)
 
 
-def _bound(settings: Settings) -> socket.socket:
+def _bound(settings: CollectorSettings) -> socket.socket:
     """A socket that does not listen yet: whoever comes before the database does is refused, and need not wait."""
     listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     try:

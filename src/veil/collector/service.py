@@ -20,12 +20,12 @@ from veil.collector.edge.commit import CommitQueue
 from veil.collector.monitoring.health import Health
 from veil.collector.monitoring.logs import log
 from veil.collector.monitoring.metrics import Metrics, measure
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.backup import remove_copies
 from veil.collector.store.base import AuditEntry, Store, StoredSurvey
-from veil.collector.surveys.answers import ReaderThreads, Readings
+from veil.collector.surveys.answers import ReaderThreads, ResultCache
 from veil.collector.surveys.catalogue import Catalogue, published, published_round, read_by, valid_until
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import catch_up, is_maintained
 from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
@@ -44,7 +44,7 @@ _RETENTION_SECONDS = 60.0
 _FOLD_PAUSE = 60.0  # after a failure
 
 
-def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, old: Old = "refuse") -> Store:
+def open_store(settings: CollectorSettings, *, make: bool = True, hurried: bool = False, old: Old = "refuse") -> Store:
     """Open the store that the settings name; without `make`, refuse an empty or missing one.
 
     A `hurried` store gives up on a server that does not answer in time, because devices wait for it. `old` says what to
@@ -79,7 +79,7 @@ class Service:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CollectorSettings,
         store: Store | None = None,
         *,
         clock: Callable[[], float] = time.time,
@@ -93,7 +93,7 @@ class Service:
         self.key_watch = KeyWatch(self.store, self.key)
         self.metrics, self._clock = Metrics(), clock
         self.catalogue = Catalogue(self.store)
-        self.studies = Studies(self.store, self.catalogue)
+        self.studies = RunningStudies(self.store, self.catalogue)
         self.body_bytes = 0
         largest = settings.max_body_bytes  # in steps of it: no single body shows
         self.metrics.watch("veil_body_bytes", lambda: self.body_bytes // largest * largest)
@@ -106,7 +106,7 @@ class Service:
         self.searching = ReaderThreads("search", threads=2, waiting=8)
         self.moving = ReaderThreads("rounds", threads=1, waiting=64)
         self.decoding = ReaderThreads("decode", threads=2, waiting=16)
-        self.readings = Readings(self.metrics, self.reading, self.searching)
+        self.readings = ResultCache(self.metrics, self.reading, self.searching)
         self._stopping = threading.Event()
         self._published: dict[str, tuple[int, Json]] = {}  # by task, with the end of the statement's validity
         self._rounds: dict[str, Json] = {}

@@ -27,10 +27,10 @@ _POSITIVE = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class CollectorSettings:
     """Everything that can be set; each name in the file has the variable VEIL_NAME beside it.
 
-    >>> Settings(port=9000).database
+    >>> CollectorSettings(port=9000).database
     'sqlite:///veil-collector/collector.sqlite3'
     """
 
@@ -110,7 +110,9 @@ class Settings:
         return Path(self.key_file) if self.key_file else Path(self.folder) / "signing.key"
 
 
-def load_settings(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load_settings(
+    path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None
+) -> CollectorSettings:
     """The settings of a file (without one: VEIL_SETTINGS, or veil.toml where it is there) and of the environment."""
     environment = os.environ if environment is None else environment
     named = path if path is not None else environment.get(f"{_PREFIX}SETTINGS") or None
@@ -119,11 +121,11 @@ def load_settings(path: str | os.PathLike[str] | None = None, environment: Mappi
     if named is not None or chosen.exists():
         given = _read(chosen)
     _check_names(environment)
-    for field in fields(Settings):
+    for field in fields(CollectorSettings):
         text = environment.get(_PREFIX + field.name.upper())
         if text is not None:
             given[field.name] = _parsed(field.name, text, field.default)
-    return Settings(**given)
+    return CollectorSettings(**given)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"the settings {path} cannot be read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise InputError(f"the settings {path} are not TOML") from None
-    known = {field.name: field.default for field in fields(Settings)}
+    known = {field.name: field.default for field in fields(CollectorSettings)}
     for name in given:
         if name not in known:
             raise InputError(f"{path}: {unknown_name('a setting', name, known)}")
@@ -142,7 +144,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check_names(environment: Mapping[str, str]) -> None:
     """Refuse a variable that nobody would read: it was meant to set something."""
-    known = [_PREFIX + name for name in (*(field.name.upper() for field in fields(Settings)), *_OTHERS)]
+    known = [_PREFIX + name for name in (*(field.name.upper() for field in fields(CollectorSettings)), *_OTHERS)]
     for variable in environment:
         if variable.startswith(_PREFIX) and variable not in known and not variable.startswith(f"{_PREFIX}TEST_"):
             raise InputError(f"environment: {unknown_name('a variable', variable, known, prefix=_PREFIX)}")

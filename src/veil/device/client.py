@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.device.lasting import Lasting, read_kept, written
+from veil.device.lasting import RepeatedAnswers, read_kept, written
 from veil.device.ledger import ANSWERED, Ledger
 from veil.device.verification import read_signed, verified
 from veil.domain import Codes, SetCodes
@@ -66,7 +66,7 @@ class Client:
     def __init__(self, task: Survey | str | bytes, ledger: Ledger) -> None:
         self.survey = task if isinstance(task, Survey) else Survey.from_json(task)
         self.ledger = checked_ledger(ledger)
-        self._lasting = Lasting.of(self.survey, ledger)
+        self._lasting = RepeatedAnswers.of(self.survey, ledger)
         if self.survey.guarantee.ratio is None:
             raise BudgetError("this survey promises nothing on its own: it needs a shuffler")
 

@@ -40,7 +40,7 @@ def read_kept(note: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Lasting:
+class RepeatedAnswers:
     """One person's answers to a survey whose mechanism is longitudinal."""
 
     survey: Survey
@@ -49,7 +49,7 @@ class Lasting:
     ledger: Ledger
 
     @classmethod
-    def of(cls, survey: Survey, ledger: Ledger) -> Lasting | None:
+    def of(cls, survey: Survey, ledger: Ledger) -> RepeatedAnswers | None:
         """None where the survey is not longitudinal: then an answer is one report, for good.
 
         Within a tree nothing of the person would stay: each new value would draw the cohort, and the path, anew.

@@ -29,7 +29,7 @@ from veil.device.verification import (
     read_published,
     verified,
 )
-from veil.device.web import Answer, UntrustedError, Web
+from veil.device.web import HttpResponse, UntrustedError, Web
 from veil.errors import AnsweredError, CollectorError, MismatchError, ParameterError, VeilError, WireError
 from veil.survey import Survey
 from veil.tools.json_documents import Json
@@ -234,7 +234,7 @@ class OnlineClient:
             self.ledger.forget(published_task(kept, _known_key(kept, self._keys)))
             self.outbox.keep_survey(address, None)
 
-    def _asked(self, path: str) -> Answer | None:
+    def _asked(self, path: str) -> HttpResponse | None:
         """None where the collector cannot be reached. One that cannot be trusted is no such case."""
         try:
             return self._web.get(path)
@@ -360,7 +360,7 @@ def _checked_part(published: Json) -> Json:
     return kept if "about" not in published else {**kept, "about": _checked_part(published["about"])}
 
 
-def _refusal(answer: Answer) -> Refusal:
+def _refusal(answer: HttpResponse) -> Refusal:
     error = answer.document.get("error")
     said = error if isinstance(error, dict) else {}
     return Refusal(answer.status, str(said.get("code", answer.status))[:100], str(said.get("message", ""))[:500])

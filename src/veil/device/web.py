@@ -202,7 +202,7 @@ class UntrustedError(CollectorError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """What the collector says to one request; names of headers in lower case. Nobody has checked its body yet."""
 
     status: int
@@ -242,21 +242,21 @@ class Web:
     def __init__(self, address: str) -> None:
         self.address = read_address(address)
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> HttpResponse:
         """Ask for what lies at a path below the address."""
         return self._ask(path, None, {"Accept": "application/json"}, DOCUMENT.bytes)
 
-    def post(self, path: str, body: bytes, kind: str) -> Answer:
+    def post(self, path: str, body: bytes, kind: str) -> HttpResponse:
         """Send bytes of a content type. The answer is short: an acknowledgement, or a reason."""
         return self._ask(path, body, {"Content-Type": kind}, _MOST_SAID)
 
-    def _ask(self, path: str, body: bytes | None, headers: dict[str, str], most: int) -> Answer:
+    def _ask(self, path: str, body: bytes | None, headers: dict[str, str], most: int) -> HttpResponse:
         from http.client import HTTPException
         from ssl import SSLCertVerificationError
 
         own = {"User-Agent": "veil", **headers}
         try:
-            return Answer(
+            return HttpResponse(
                 *exchange(self.address + path, body, own, context=self._context, seconds=_SECONDS, body_bytes=most)
             )
         except SSLCertVerificationError:

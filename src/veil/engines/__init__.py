@@ -1,12 +1,13 @@
-"""Where reports live and are counted: in memory, in files, drawn for an experiment. Loops are written once, here.
+"""Places where reports are stored and counted: memory, files, Spark, or a simulation of the counts.
 
-Streamed    reports that come a chunk at a time, as often as one likes: counting, searching, progress
-InMemory    reports at hand            InFiles    files of reports, as `veil randomize` and the collector write them
-Drawn       counts without reports, drawn from what people hold: for experiments
+ReportStream        reports that come in chunks, as often as they are needed: counting, searching, progress
+MemoryCollection    reports in memory
+FileCollection      files of reports, as `veil randomize` and the collector write them
+DrawnCollection     counts without reports, drawn from people's values: for experiments
 """
 
-from veil.engines.drawn import Drawn
-from veil.engines.local import InFiles, InMemory, Streamed
+from veil.engines.drawn import DrawnCollection
+from veil.engines.local import FileCollection, MemoryCollection, ReportStream
 from veil.engines.parts import Advance, Watch, unwatched
 
-__all__ = ["Advance", "Drawn", "InFiles", "InMemory", "Streamed", "Watch", "unwatched"]
+__all__ = ["Advance", "DrawnCollection", "FileCollection", "MemoryCollection", "ReportStream", "Watch", "unwatched"]

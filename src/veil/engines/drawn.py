@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.parts import Best, Counts
+from veil.engines.parts import Counts, TopCandidates
 from veil.entropy import Words
 from veil.errors import EmptyError, InputError
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally
-from veil.study.collection import Codes, Collected, Questions
+from veil.study.collection import Codes, Collection, Questions
 from veil.study.continuations import Continuations
 from veil.survey import AllOf, Ask, EachOf, OneOf, Survey, SurveyTally
 
@@ -49,7 +49,7 @@ def top_of_absent(count: int, top: int, n: int, q: float, rng: Generator) -> Cou
     return np.asarray(binom.isf(-np.expm1(logs), n, q)).astype(np.int64)
 
 
-class Drawn(Collected):
+class DrawnCollection(Collection):
     """What people who hold these values would have answered, as counts drawn with a seed.
 
     What reports give, in distribution, at a thousandth of the cost; for oracles whose reports support values
@@ -58,7 +58,7 @@ class Drawn(Collected):
     >>> from veil import Bits
     >>> from veil.hitters import PEM
     >>> search = PEM(epsilon=4.0, domain=Bits(32), k=2)
-    >>> search.read(Drawn(search.survey, [7] * 6000 + [2**31] * 4000)).values
+    >>> search.read(DrawnCollection(search.survey, [7] * 6000 + [2**31] * 4000)).values
     [7, 2147483648]
     """
 
@@ -71,7 +71,7 @@ class Drawn(Collected):
         self._begin(survey, codes[firsts], np.bincount(places.ravel(), people).astype(np.int64), seed)
 
     @classmethod
-    def of_codes(cls, survey: Survey, codes: Codes, counts: Counts, seed: Seed = 0) -> Drawn:
+    def of_codes(cls, survey: Survey, codes: Codes, counts: Counts, seed: Seed = 0) -> DrawnCollection:
         """The same for different values that are encoded already, and how many people hold each."""
         made = cls.__new__(cls)
         made._begin(survey, codes, counts, seed)
@@ -160,7 +160,7 @@ class Drawn(Collected):
     def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
         held, _ = self._distinct(questions[0])
         real = held[continuations.holds(held)]
-        best = Best(keep)
+        best = TopCandidates(keep)
         if len(real):
             best.offer(real, self._support(questions, real))
         people, q = self._asked(questions), float(self.oracle(questions).q)

@@ -75,7 +75,7 @@ def source() -> str:
     return files("veil.engines").joinpath("hashed.cu").read_text(encoding="utf-8")
 
 
-class Launched:
+class GpuCounter:
     """A device of `veil.kernels.parallel` that counts by these kernels; it holds no data between two calls."""
 
     def __init__(self, driver: Driver, blocks: int = _BLOCKS) -> None:
@@ -235,7 +235,7 @@ def device() -> CountingDevice:
     problem = why_not()
     if problem:
         raise EngineError(f"there is no engine 'cuda' here: {problem}")
-    return Launched(Cupy())
+    return GpuCounter(Cupy())
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from veil.engines.parts import (
     Advance,
-    Best,
     Ranges,
+    TopCandidates,
     Watch,
     answers,
     count_answers,
@@ -35,14 +35,14 @@ from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally, check_fakes
-from veil.study.collection import Codes, Collected, Questions
+from veil.study.collection import Codes, Collection, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally, check_waves
 
 _FEW_QUESTIONS = 256
 
 
-class Streamed(Collected):
+class ReportStream(Collection):
     """Runs at the collector: reports that come a chunk at a time, as often as one likes.
 
     No more than a chunk, or a piece of one question's answers, is in memory at once. Where there are `fakes` among the
@@ -148,7 +148,7 @@ class Streamed(Collected):
 
     def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
         self._only_people()
-        best, oracle, people = Best(keep), self.oracle(questions), sum(self.answered(i) for i in questions)
+        best, oracle, people = TopCandidates(keep), self.oracle(questions), sum(self.answered(i) for i in questions)
         with self._watch("searching", people) as advance:
             whole = continuations.suffixes is None
             if isinstance(oracle, LinearHashing) and whole and oracle.suffix <= continuations.step:
@@ -158,13 +158,17 @@ class Streamed(Collected):
                 self._search(questions, continuations, best, advance)
         return self._counted(questions, *best.taken())
 
-    def _search(self, questions: Questions, continuations: Continuations, best: Best, advance: Advance) -> None:
+    def _search(
+        self, questions: Questions, continuations: Continuations, best: TopCandidates, advance: Advance
+    ) -> None:
         """Offer every candidate with its support, in the order of the candidates."""
         for block in continuations.blocks():
             best.offer(block, self._support(questions, block))
         advance(sum(self.answered(i) for i in questions))
 
-    def _transform(self, oracle: LinearHashing, questions: Questions, continuations: Continuations, best: Best) -> None:
+    def _transform(
+        self, oracle: LinearHashing, questions: Questions, continuations: Continuations, best: TopCandidates
+    ) -> None:
         """One transform per prefix: all its continuations at once."""
         sure = [continuations.join(some.prefixes, some.suffixes()) for some in continuations.alike if some.ways == 1]
         if sure:  # prefixes that go on in one way need no transform
@@ -200,25 +204,25 @@ class Streamed(Collected):
     def _count_jointly(self, codes: Mapping[int, Codes]) -> NDArray[np.int64] | None:
         return count_jointly(self.survey, self.chunks(), codes)
 
-    def where(self, **ranges: tuple[int, int]) -> Streamed:
+    def where(self, **ranges: tuple[int, int]) -> ReportStream:
         """The reports of people whose public columns lie within these ranges, both ends included.
 
         Numbers are those of the reports: 12.34 of a column with scale 2 is 1234.
 
         >>> from veil import GRR, Public
         >>> survey = Survey(GRR(epsilon=1.0, domain=3), [Public("age")])
-        >>> everybody = InMemory(survey, survey.randomize([0, 1, 2], public={"age": [17, 18, 40]}))
+        >>> everybody = MemoryCollection(survey, survey.randomize([0, 1, 2], public={"age": [17, 18, 40]}))
         >>> everybody.where(age=(18, 30)).people
         1
         """
         self._only_people()
-        return Within(self, Ranges.of(self.survey, ranges))
+        return FilteredReports(self, Ranges.of(self.survey, ranges))
 
 
-class Within(Streamed):
+class FilteredReports(ReportStream):
     """Some of the reports of another collection: those whose public columns lie within ranges."""
 
-    def __init__(self, whole: Streamed, ranges: Ranges) -> None:
+    def __init__(self, whole: ReportStream, ranges: Ranges) -> None:
         super().__init__(whole.survey, whole._watch)
         self._whole, self._ranges = whole, ranges
 
@@ -237,8 +241,8 @@ class Within(Streamed):
     def fingerprint(self) -> str:
         return within(self._whole.fingerprint, self._ranges)
 
-    def where(self, **ranges: tuple[int, int]) -> Streamed:
-        return Within(self._whole, self._ranges.joined(Ranges.of(self.survey, ranges)))
+    def where(self, **ranges: tuple[int, int]) -> ReportStream:
+        return FilteredReports(self._whole, self._ranges.joined(Ranges.of(self.survey, ranges)))
 
 
 def within(fingerprint: str, ranges: Ranges) -> str:
@@ -246,12 +250,12 @@ def within(fingerprint: str, ranges: Ranges) -> str:
     return hashlib.sha256(f"{fingerprint} {ranges}".encode()).hexdigest()
 
 
-class InMemory(Streamed):
+class MemoryCollection(ReportStream):
     """Reports at hand; `fakes` says how many of them are nobody's.
 
     >>> from veil import OLH
     >>> survey = Survey(OLH(epsilon=1.0, domain=8))
-    >>> InMemory(survey, survey.randomize([1, 2, 3])).people
+    >>> MemoryCollection(survey, survey.randomize([1, 2, 3])).people
     3
     """
 
@@ -276,7 +280,7 @@ class InMemory(Streamed):
         return sum(len(chunk) for chunk in self._reports)
 
 
-class InFiles(Streamed):
+class FileCollection(ReportStream):
     """Files of reports: Arrow as devices' reports were written to, or Parquet as a collector exported them.
 
     A file says itself how many of its reports are fakes; those of several files add up. Files with ids of reports are

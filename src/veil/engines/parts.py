@@ -73,7 +73,7 @@ class Ranges:
 Counts = NDArray[np.int64]
 
 
-class Best:
+class TopCandidates:
     """The `keep` candidates with the largest counts of all that were offered; ties go to those offered first."""
 
     def __init__(self, keep: int) -> None:

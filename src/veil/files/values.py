@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Missing = Literal["refuse", "skip", "category"]
 
 
-class WithoutMissing:
+class MissingPolicy:
     """What becomes of people without a value; `skipped` counts those who were left out.
 
     None is as the study says: an answer of its own where its domain has one, else refused.
@@ -90,7 +90,7 @@ def read_values(
     column: str | None = None,
     separator: str = SEPARATOR,
     text: Collection[str] | None = None,
-    without: WithoutMissing | None = None,
+    without: MissingPolicy | None = None,
 ) -> Iterator[pa.Table]:
     """Tables of at most CHUNK_ROWS rows with the columns that the survey asks about, its public ones, and PLACE.
 

@@ -29,7 +29,7 @@ from veil.mechanisms import OLH, LinearHashing, PureOracle
 from veil.mechanisms.oracles.linear_hashing import aligned_suffix
 from veil.privacy import check_epsilon, split_epsilon
 from veil.results.estimate import Estimate
-from veil.study import Collected, OneRound
+from veil.study import Collection, OneRound
 from veil.study.continuations import Continuations, cut, spelled, start
 from veil.survey import AllOf, Ask, OneOf, Question, Survey
 from veil.tools.numbers import convert_int_fields, is_int
@@ -112,7 +112,7 @@ class HitterSearch(OneRound[HeavyHitters]):
     k: int
 
     @abstractmethod
-    def answer(self, collected: Collected) -> HeavyHitters:
+    def answer(self, collected: Collection) -> HeavyHitters:
         """Runs at the collector: the heavy hitters behind these reports; as often as one likes."""
 
 
@@ -212,7 +212,7 @@ class PrefixSearch(HitterSearch):
 
     # -- at the collector ------------------------------------------------------------------------------------------
 
-    def answer(self, collected: Collected) -> HeavyHitters:
+    def answer(self, collected: Collection) -> HeavyHitters:
         prefixes = self._beginning()
         history: list[SearchRound] = []
         estimates: list[Estimate] = []
@@ -247,7 +247,7 @@ class PrefixSearch(HitterSearch):
         return _chosen(estimate, np.flatnonzero(estimate.frequencies >= self.threshold - slack))
 
     def _result(
-        self, collected: Collected, estimates: list[Estimate], history: tuple[SearchRound, ...]
+        self, collected: Collection, estimates: list[Estimate], history: tuple[SearchRound, ...]
     ) -> HeavyHitters:
         last, ranks, fitted = replace(estimates[-1], tested=tried_in(history)), estimates[-1].frequencies, None
         if history[-1].length < self.domain.bits:  # nothing lay above the threshold
@@ -267,7 +267,7 @@ class PrefixSearch(HitterSearch):
 
 
 def after_test(
-    collected: Collected,
+    collected: Collection,
     question: int,
     codes: NDArray[Any],
     domain: Bits | Text,

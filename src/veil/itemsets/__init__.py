@@ -9,7 +9,7 @@ People hold `veil.Items(universe)`. docs/itemsets.md says how the rounds go and 
 
 from veil.itemsets.mining import FIGURE_5_3, SVIM, ItemMining, LDPMiner, Phase
 from veil.itemsets.result import FrequentItems, FrequentItemset, FrequentItemsets, Step
-from veil.itemsets.rules import Rule
+from veil.itemsets.rules import AssociationRule
 from veil.itemsets.sampling import PSFO, Adap, Sizes, hashed_load, read_sizes
 from veil.itemsets.svsm import SVSM, largest_size, likely_sets
 
@@ -19,13 +19,13 @@ __all__ = [
     "SVIM",
     "SVSM",
     "Adap",
+    "AssociationRule",
     "FrequentItems",
     "FrequentItemset",
     "FrequentItemsets",
     "ItemMining",
     "LDPMiner",
     "Phase",
-    "Rule",
     "Sizes",
     "Step",
     "hashed_load",

@@ -23,14 +23,14 @@ from veil.mechanisms import BLH, OLH, SUE, PureOracle
 from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.privacy import Guarantee, check_epsilon
 from veil.results.estimate import Estimate
-from veil.study import Collected, Round, Rounds, Study
+from veil.study import Collection, Round, Rounds, Study
 from veil.study.parameters import read as read_parameter
 from veil.survey import Question, Survey
 from veil.tools.json_documents import Json, take
 from veil.tools.numbers import is_int
 from veil.view import CountContained, ItemSets, SetSize, View
 
-Asking = Generator[Round, Collected, Any]
+Asking = Generator[Round, Collection, Any]
 Length = int | Literal["percentile", "candidates"]
 
 _SIZE_SHARE = Fraction(1, 5)
@@ -71,7 +71,7 @@ class Phases(NamedTuple):
     corrected: bool
 
 
-class Mining(Study):
+class TopItemsStudy(Study):
     """The k most frequent items: find 2k candidates with one half of the people, estimate them with the other.
 
     What all miners share: two phases, and how sizes of sets are read. A universe of at most 2k items is not pruned, and
@@ -178,7 +178,7 @@ def updated(estimate: Estimate, factor: float) -> Estimate:
 
 
 @dataclass(frozen=True)
-class ItemMining(Mining):
+class ItemMining(TopItemsStudy):
     """Two phases of one's own choice: `prune` finds 2k candidates, `estimate` says how frequent they are.
 
     `corrected` multiplies estimates by u'(L), for what padding to L misses (5.5). `sizes` says how L and u' are read:
@@ -204,7 +204,7 @@ class ItemMining(Mining):
 
 
 @dataclass(frozen=True)
-class SVIM(Mining):
+class SVIM(TopItemsStudy):
     """Set-value item mining (thesis 5.3.1): the k most frequent items of people's sets.
 
     50 % of the people say which 2k items to look at (one of their items each, through Adap), 10 % how many of those
@@ -236,7 +236,7 @@ class SVIM(Mining):
 
 
 @dataclass(frozen=True)
-class LDPMiner(Mining):
+class LDPMiner(TopItemsStudy):
     """LDPMiner (Qin et al., CCS 2016) as the thesis compares with it (5.4.2): people are split, not the budget.
 
     10 % of the people say how many items they hold, 40 % one of them, padded to the 90th percentile, and 50 % one of

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veil.domain import Domain
 from veil.errors import DomainError
 from veil.itemsets.missed import Between, divided, shown_interval
-from veil.itemsets.rules import Rule, find_rules
+from veil.itemsets.rules import AssociationRule, find_rules
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
@@ -62,7 +62,7 @@ class Step:
         return shown_interval(self.update, self.update_low, self.update_high, level)
 
 
-class Mined(Result):
+class MiningResult(Result):
     """What frequent items and frequent itemsets have in common."""
 
     selection: ClassVar[bool] = True
@@ -130,7 +130,7 @@ class Mined(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class FrequentItems(Mined):
+class FrequentItems(MiningResult):
     """The k items that most people seem to hold.
 
     `estimate` has all candidates of the last round, labelled, for post-processing; its errors are the oracle's noise
@@ -204,7 +204,7 @@ class FrequentItemset:
 
 
 @dataclass(frozen=True, eq=False)
-class FrequentItemsets(Mined):
+class FrequentItemsets(MiningResult):
     """The k sets of items that most people seem to hold; single items are sets too.
 
     `singles` are the frequent items, from their own rounds. `estimate` is of the candidate sets of two and more items,
@@ -303,7 +303,7 @@ class FrequentItemsets(Mined):
                 return row
         raise DomainError("expected a set that was among the candidates")
 
-    def rules(self, confidence: float = 0.5, level: float = 0.95) -> list[Rule]:
+    def rules(self, confidence: float = 0.5, level: float = 0.95) -> list[AssociationRule]:
         """Association rules among the significant ones of the k sets, highest confidence first.
 
         Their errors and intervals: see `veil.itemsets.rules`. Intervals hold for sets that were selected for being

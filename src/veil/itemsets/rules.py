@@ -20,7 +20,7 @@ from veil.errors import ParameterError
 from veil.tools.json_documents import Json
 
 
-class Counted(Protocol):
+class CountedSet(Protocol):
     """A set of items with its frequency and an interval."""
 
     @property
@@ -36,7 +36,7 @@ class Counted(Protocol):
 
 
 @dataclass(frozen=True)
-class Rule:
+class AssociationRule:
     """Who holds all of `given` also holds all of `then`, with errors and intervals of both measures."""
 
     given: tuple[Any, ...]
@@ -60,7 +60,7 @@ class Rule:
         return document
 
 
-def find_rules(chosen: Sequence[Counted], known: Sequence[Counted], confidence: float) -> list[Rule]:
+def find_rules(chosen: Sequence[CountedSet], known: Sequence[CountedSet], confidence: float) -> list[AssociationRule]:
     """Rules within the chosen sets of at least this confidence, highest first.
 
     A rule needs both its sides and the whole among the known sets, which are those clearly above 0. Its intervals have
@@ -83,12 +83,12 @@ def find_rules(chosen: Sequence[Counted], known: Sequence[Counted], confidence: 
     return sorted(rules, key=lambda rule: -rule.confidence)
 
 
-def _rule(whole: Counted, left: Counted, right: Counted) -> Rule:
+def _rule(whole: CountedSet, left: CountedSet, right: CountedSet) -> AssociationRule:
     sure, lifted = _Quotient(whole, (left,)), _Quotient(whole, (left, right))
     most = 1 / min(1.0, max(left.frequency, right.frequency))
     ends = 1 / min(1.0, max(left.low, right.low)) if max(left.low, right.low) > 0 else math.inf
     confidence, lift = min(sure.value, 1.0), min(lifted.value, most)
-    return Rule(
+    return AssociationRule(
         left.items,
         right.items,
         whole.frequency,
@@ -105,8 +105,8 @@ def _rule(whole: Counted, left: Counted, right: Counted) -> Rule:
 class _Quotient:
     """The frequency of one set over the product of those of others."""
 
-    whole: Counted
-    parts: tuple[Counted, ...]
+    whole: CountedSet
+    parts: tuple[CountedSet, ...]
 
     @property
     def value(self) -> float:
@@ -131,12 +131,12 @@ class _Quotient:
         return math.hypot(singles, larger)
 
 
-def _below(row: Counted) -> float:
+def _below(row: CountedSet) -> float:
     """How far the interval reaches down, on the scale of logarithms."""
     return max(0.0, math.log(row.frequency / row.low)) if row.low > 0 else math.inf
 
 
-def _above(row: Counted) -> float:
+def _above(row: CountedSet) -> float:
     return max(0.0, math.log(row.high / row.frequency))
 
 

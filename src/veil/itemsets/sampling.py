@@ -23,7 +23,7 @@ from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.best_oracle import better
 from veil.privacy import check_epsilon
 from veil.results.estimate import Estimate
-from veil.study import Collected, OneRound
+from veil.study import Collection, OneRound
 from veil.survey import Question, Survey
 from veil.tools.numbers import convert_int_fields, critical, is_int
 from veil.view import MOST_LOAD, ItemSets, SampleContained, SampleItem, View
@@ -222,7 +222,7 @@ class PSFO(OneRound[Estimate]):
         """The oracle behind the view, with its inner eps."""
         return self.survey.questions[0].pure
 
-    def answer(self, collected: Collected) -> Estimate:
+    def answer(self, collected: Collection) -> Estimate:
         """Runs at the collector: how many people hold each item, or all items of each candidate."""
         found = self.survey.estimate_question(collected.tally(), 0, population=collected.population)
         assert isinstance(found, Estimate)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from veil.domain import Items
 from veil.errors import ParameterError
-from veil.itemsets.mining import SVIM, Mining
+from veil.itemsets.mining import SVIM, TopItemsStudy
 from veil.itemsets.result import FrequentItems, FrequentItemsets, Step
 from veil.itemsets.sampling import SizeRule
 from veil.privacy import Guarantee
@@ -88,7 +88,7 @@ class SVSM(Study):
     epsilon: float
     domain: Items
     _: KW_ONLY
-    items: Mining | None = None
+    items: TopItemsStudy | None = None
     sizes: SizeRule = "continued"
     kind: ClassVar[str] = "svsm"
 
@@ -98,11 +98,13 @@ class SVSM(Study):
             object.__setattr__(self, name, getattr(usual, name))
         same = (self.k, self.epsilon, self.domain)
         given = self.items
-        if given is not None and (not isinstance(given, Mining) or (given.k, given.epsilon, given.domain) != same):
+        if given is not None and (
+            not isinstance(given, TopItemsStudy) or (given.k, given.epsilon, given.domain) != same
+        ):
             raise ParameterError("items are mined for the same k, epsilon and domain")
 
     @cached_property
-    def _mining(self) -> Mining:
+    def _mining(self) -> TopItemsStudy:
         return self.items or SVIM(self.k, self.epsilon, self.domain, sizes=self.sizes)
 
     @property

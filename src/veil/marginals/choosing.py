@@ -40,7 +40,7 @@ from veil.tools.numbers import is_int, is_number
 
 
 @dataclass(frozen=True)
-class Predicted:
+class PredictedError:
     """The error of a marginal of k attributes, squared and added up over its cells; the mean over all of these."""
 
     noise: float
@@ -65,7 +65,7 @@ class Predicted:
 
 def predicted_error(
     sizes: Sequence[int], sets: Sequence[Sequence[int]], epsilon: float, users: int, k: int, *, separate: bool = False
-) -> Predicted:
+) -> PredictedError:
     """What to expect of marginals of k attributes, with these views asked of equally many of the people each.
 
     An interaction S, of prod(d_i - 1) coefficients over its attributes, is averaged over the views V that hold it,
@@ -112,10 +112,12 @@ def predicted_error(
     every = len(held) if separate else math.comb(m, k)
     if not every:
         raise ParameterError("no view holds a marginal of so many attributes")
-    return Predicted(noise / every, max(sampling, 0.0) / every, expected_cells(sizes, k), len(held) / math.comb(m, k))
+    return PredictedError(
+        noise / every, max(sampling, 0.0) / every, expected_cells(sizes, k), len(held) / math.comb(m, k)
+    )
 
 
-def predicted_fourier_error(sizes: Sequence[int], epsilon: float, users: int, k: int) -> Predicted:
+def predicted_fourier_error(sizes: Sequence[int], epsilon: float, users: int, k: int) -> PredictedError:
     """The same where each person reports one Fourier coefficient of a set of bits that touches at most k attributes.
 
     Of C coefficients each is told by n / C people, who report -1 or 1 by randomized response: its variance is
@@ -132,7 +134,7 @@ def predicted_fourier_error(sizes: Sequence[int], epsilon: float, users: int, k:
     filled = products([size / 2**width for size, width in zip(sizes, bits, strict=True)], k) / every
     factor = (filled - products([1 / 2**width for width in bits], k) / every) * coefficients / users
     spread = 1 / float(response.p - response.q) ** 2 - 1
-    return Predicted(factor * spread, factor * (1 - 1 / coefficients), expected_cells(sizes, k), 1.0)
+    return PredictedError(factor * spread, factor * (1 - 1 / coefficients), expected_cells(sizes, k), 1.0)
 
 
 @lru_cache(maxsize=1024)
@@ -224,7 +226,7 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ViewSizes:
     """How many views (t) of how many attributes (s), why, the row of these, and the rows that were looked at."""
 
     s: int
@@ -241,7 +243,7 @@ def choose_sizes(
     epsilon: float,
     threshold: float = 0.001,
     cells_of: Callable[[int], float] | None = None,
-) -> Sizes:
+) -> ViewSizes:
     """Algorithm 2 of the thesis: the size s and the number t of views for marginals of k of m attributes from n people.
 
     `cells_of` gives the mean number of cells of a view of s attributes; without it attributes are binary. Sizes are
@@ -270,7 +272,7 @@ def choose_sizes(
         if row.covers and (best is None or row.larger_error < best.larger_error):
             best = row
     taken = rows[-1] if best is None else best
-    return Sizes(taken.s, taken.marginals, _reason(taken, k, m, threshold), taken, tuple(rows))
+    return ViewSizes(taken.s, taken.marginals, _reason(taken, k, m, threshold), taken, tuple(rows))
 
 
 def _reason(taken: SizeRow, k: int, m: int, threshold: float) -> str:

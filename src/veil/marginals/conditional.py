@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veil.errors import InputError
 from veil.marginals.association import Correlation
 from veil.marginals.intervals import Bounds
-from veil.marginals.marginal import Cells
+from veil.marginals.marginal import CellTable
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.contrasts import adjusted_p_values
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Conditional(Cells):
+class Conditional(CellTable):
     """How the people with given values of some attributes are spread over the values of others.
 
     The attributes in `given` come first, and the shares of each combination of their values add up to 1. They are

@@ -22,7 +22,7 @@ from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.association import Correlation, known_correlation
 from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.intervals import Bounds
-from veil.marginals.marginal import Cells, Marginal, too_few
+from veil.marginals.marginal import CellTable, Marginal, too_few
 from veil.marginals.tables import MOST_CELLS, Places
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
@@ -243,7 +243,7 @@ class Joint(Result):
         return tuple(combinations(range(len(self.record.names)), 2))
 
     @cached_property
-    def _shown(self) -> Cells | None:
+    def _shown(self) -> CellTable | None:
         if self.shown is None:
             return None
         return self.marginal(self.shown) if self.given is None else self.conditional(self.shown, self.given)

@@ -13,7 +13,7 @@ from veil.domain import Record
 from veil.errors import EmptyError, InputError
 from veil.marginals.conditional import Conditional
 from veil.marginals.joint import Joint
-from veil.marginals.marginal import Cells, Marginal
+from veil.marginals.marginal import CellTable, Marginal
 from veil.marginals.tables import Places
 from veil.tools.json_documents import Json
 
@@ -63,28 +63,28 @@ class KnownJoint(Joint):
             lineage=self.lineage,
         )
 
-    def truth(self, found: Joint | Cells) -> list[float]:
+    def truth(self, found: Joint | CellTable) -> list[float]:
         """What is true of each row of a result; NaN for shares among people whom there are not."""
-        same: Joint | Cells
+        same: Joint | CellTable
         if isinstance(found, Joint):
             same = KnownJoint.of(self.record, self.codes, found.shown, found.given)
         else:
             same = self._same(found)
         return [math.nan if share is None else share for share in same.table()["frequency"].to_pylist()]
 
-    def _same(self, found: Cells) -> Cells:
+    def _same(self, found: CellTable) -> CellTable:
         """The same table, of these people."""
         if isinstance(found, Conditional):
             return self.conditional(found.names[len(found.given) :], found.given)
         return self.marginal(found.names)
 
-    def sse(self, found: Joint | Cells, k: int) -> float:
+    def sse(self, found: Joint | CellTable, k: int) -> float:
         """The sum of squared errors of a marginal's cells; of a joint distribution, its mean over many marginals.
 
         These have k attributes each (or all, where there are fewer). Where there are more than MOST_MARGINALS of them,
         so many are drawn: always the same ones.
         """
-        if isinstance(found, Cells):
+        if isinstance(found, CellTable):
             return float(np.nansum((found.frequencies - self._same(found).frequencies) ** 2))
         return float(np.mean([self.sse(found.marginal(names), k) for names in self._some(k)]))
 

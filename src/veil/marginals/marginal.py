@@ -60,7 +60,7 @@ def too_few(low: Floats, high: Floats) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Cells(Result):
+class CellTable(Result):
     """Numbers about every combination of values of some attributes: what marginals and conditionals have in common.
 
     `frequencies` has one number per cell, the last attribute varying fastest. `origin` is the joint distribution that
@@ -161,7 +161,7 @@ class Cells(Result):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Marginal(Cells):
+class Marginal(CellTable):
     """How many people hold each combination of values of some attributes.
 
     Where it is not `measured`, it was reconstructed from smaller tables, and differs from one of them by up to `gap`,

@@ -17,7 +17,7 @@ from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
 from veil.marginals.joint import Joint, places_of
 from veil.marginals.marginal import Marginal
 from veil.marginals.scatter import Scatter
-from veil.marginals.tables import Places, Repaired, Views, averaged, marginal_of, repaired, spread
+from veil.marginals.tables import ConsistentViews, Places, Views, averaged, marginal_of, repaired, spread
 from veil.results.laws import SupportNoise
 from veil.results.units import Unit
 
@@ -70,7 +70,7 @@ class Marginals(Joint):
         return weights
 
     @cached_property
-    def repaired(self) -> Repaired:
+    def repaired(self) -> ConsistentViews:
         """The tables of all views, made to agree with each other and without negative cells."""
         return repaired(self.views, self.raw, self.weights)
 

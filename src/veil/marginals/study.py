@@ -20,7 +20,7 @@ from veil.marginals.tables import MOST_CELLS
 from veil.mechanisms import PureOracle
 from veil.mechanisms.best_oracle import least_variance
 from veil.privacy import check_epsilon, decimal_text
-from veil.study import Collected, OneRound
+from veil.study import Collection, OneRound
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey
 from veil.tools.numbers import is_int, is_number
 
@@ -96,7 +96,7 @@ class ViewStudy(JointStudy[Found]):
         """What a view is asked through: the oracle with the least variance for its number of cells."""
         return least_variance(self.epsilon, domain)
 
-    def _read(self, collected: Collected, sets: Sequence[Names]) -> dict[str, Any]:
+    def _read(self, collected: Collection, sets: Sequence[Names]) -> dict[str, Any]:
         """Runs at the collector: the fields of a result that has the unbiased tables of all views that were answered.
 
         A view that nobody answered says nothing, and is as if it had not been asked.
@@ -151,7 +151,7 @@ class MarginalStudy(ViewStudy[Marginals]):
         super()._check()
         self._check_reading(self.inference)
 
-    def answer(self, collected: Collected) -> Marginals:
+    def answer(self, collected: Collection) -> Marginals:
         """Runs at the collector: the tables of all views, unbiased; everything else follows from them."""
         return Marginals(**self._read(collected, self.family.rule.named))  # type: ignore[attr-defined]
 

@@ -251,14 +251,14 @@ def before_averaging(views: Views, functional: Floats, weights: Floats) -> tuple
 
 
 @dataclass(frozen=True, eq=False)
-class Repaired:
+class ConsistentViews:
     """Tables that agree and have no negative cell, and after how many rounds they did."""
 
     tables: Floats
     rounds: int
 
 
-def repaired(views: Views, tables: Floats, weights: Floats) -> Repaired:
+def repaired(views: Views, tables: Floats, weights: Floats) -> ConsistentViews:
     """Tables near the given ones that agree on all that they share, add up to 1, and have no negative cell.
 
     Averages and projections of each table to the nearest non-negative one that adds up to 1, in turns, beginning with
@@ -279,7 +279,7 @@ def repaired(views: Views, tables: Floats, weights: Floats) -> Repaired:
     # the least share of uniform tables that leaves no cell below 0
     short = np.maximum(-found, 0.0)
     mixed = float((short / (short + views.uniform)).max(initial=0.0))
-    return Repaired(np.maximum((1 - mixed) * found + mixed * views.uniform, 0.0), rounds)
+    return ConsistentViews(np.maximum((1 - mixed) * found + mixed * views.uniform, 0.0), rounds)
 
 
 def nearest_shares(rows: Floats) -> Floats:

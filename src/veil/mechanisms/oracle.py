@@ -29,7 +29,7 @@ from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally
 from veil.results.estimate import Estimate
-from veil.results.laws import Fakes, Noise, SupportNoise
+from veil.results.laws import FakeLaw, Noise, SupportNoise
 from veil.tools.numbers import is_int, is_number
 from veil.view import View
 
@@ -70,7 +70,7 @@ def bit_supports(bits: NDArray[np.uint8], candidates: NDArray[Any]) -> NDArray[n
 
 
 @dataclass(frozen=True, init=False)
-class KeptSign(Mechanism):
+class SignResponse(Mechanism):
     """A sign is kept with probability p = T / 2^64, rounded down, and flipped otherwise: p / (1 - p) <= e^eps."""
 
     @cached_property
@@ -118,11 +118,11 @@ class FrequencyOracle(Mechanism):
         """The probability that a uniformly random report supports two given values; None as `fake_support`."""
         return None
 
-    def fakes(self, tally: Tally) -> Fakes | None:
+    def fakes(self, tally: Tally) -> FakeLaw | None:
         """The fakes of a tally, and what they support; None where it has none."""
         if not tally.fakes or self.fake_support is None or self.fake_pair is None:
             return None
-        return Fakes(tally.fakes, self.fake_support, self.fake_pair)
+        return FakeLaw(tally.fakes, self.fake_support, self.fake_pair)
 
     def tally_size(self, candidates: NDArray[Any] | None) -> int:
         """How many integers a tally holds: one per candidate, unless the whole domain is kept in another form."""

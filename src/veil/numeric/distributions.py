@@ -27,7 +27,7 @@ from veil.results.bands.base import Bands
 from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution
 from veil.results.estimate import Estimate
-from veil.study import Collected, OneRound, Study
+from veil.study import Collection, OneRound, Study
 from veil.survey import Survey, SurveyTally
 from veil.tools.numbers import is_int
 from veil.tree import Tree
@@ -71,17 +71,17 @@ class DistributionStudy(OneRound[Distribution]):
     bands: int
 
     @abstractmethod
-    def distribution(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collection) -> Distribution:
         """Runs at the collector: what the reports say, without bands."""
 
-    def answer(self, collected: Collected) -> Distribution:
+    def answer(self, collected: Collection) -> Distribution:
         found = self.distribution(collected)
         if not self.bands:
             return found
         return replace(found, bands=self.draw(collected, found))
 
     @abstractmethod
-    def draw(self, collected: Collected, found: Distribution) -> Bands:
+    def draw(self, collected: Collection, found: Distribution) -> Bands:
         """Runs at the collector: how far what was found may be off."""
 
 
@@ -141,12 +141,12 @@ class WaveDistribution(DistributionStudy):
     def survey(self) -> Survey:
         return Survey(self.mechanism)
 
-    def distribution(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collection) -> Distribution:
         chosen = _SMOOTHINGS[self.smoothing] if isinstance(self.smoothing, str) else self.smoothing
         part = collected.tally().part(0)
         return self.mechanism.estimate(part, population=collected.population, smoothing=chosen)
 
-    def draw(self, collected: Collected, found: Distribution) -> Bands:
+    def draw(self, collected: Collection, found: Distribution) -> Bands:
         tally = collected.tally().part(0)
         return assumed_bands(self.mechanism, tally, found, self.assume, self.bands)
 
@@ -207,12 +207,12 @@ class Binning(DistributionStudy):
         """One question: which bin."""
         return Survey(direct_or_hashed(self.epsilon, self._asked))
 
-    def _bins(self, collected: Collected) -> Estimate:
+    def _bins(self, collected: Collection) -> Estimate:
         found = self.survey.estimate_question(whole(collected.tally()), 0, population=collected.population)
         assert isinstance(found, Estimate)
         return found
 
-    def distribution(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collection) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""
         found = self._bins(collected)
         return Distribution(
@@ -225,6 +225,6 @@ class Binning(DistributionStudy):
             lineage=(f"Binning(epsilon={decimal_text(self.epsilon)}, bins={self.bins})", *found.lineage, "norm-sub"),
         )
 
-    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+    def draw(self, collected: Collection, found: Distribution) -> LevelBands:
         """Runs at the collector: intervals from the bins before Norm-Sub, which are unbiased; nobody is simulated."""
         return level_bands(found, Tree(self.bins, self.bins), [self._bins(collected)])

@@ -28,7 +28,7 @@ from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
 from veil.results.mean import Coefficients
-from veil.study import Collected, Kept
+from veil.study import Collection, TallyCollection
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
 from veil.tools.numbers import is_int, is_number
 from veil.tree import Tree, admm, consistent, from_differences, project
@@ -97,7 +97,7 @@ class LevelStudy(DistributionStudy):
 
         `population` is the number of people that the reports are a random sample of.
         """
-        own = whole(Kept(self.survey, tally).tally())
+        own = whole(TallyCollection(self.survey, tally).tally())
         if len(own.parts) != self.tree.height:
             raise MismatchError("this tally does not have the levels of its tree")
         for level, part in enumerate(own.parts, start=1):
@@ -106,7 +106,7 @@ class LevelStudy(DistributionStudy):
         return list(self.survey.estimate(own, population))
 
     def _distribution(
-        self, masses: NDArray[np.float64], collected: Collected, how: str, fit: Fit | None = None
+        self, masses: NDArray[np.float64], collected: Collection, how: str, fit: Fit | None = None
     ) -> Distribution:
         """Masses of the buckets as a result."""
         name = f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, branching={self.tree.branching})"
@@ -190,7 +190,7 @@ class Hierarchy(LevelStudy):
         """Runs at the collector: one Estimate per level below the root, the coarsest first; unbiased, never clipped."""
         return super().levels(tally, population)
 
-    def distribution(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collection) -> Distribution:
         """Runs at the collector: the distribution that fits all levels best."""
         levels = self.levels(collected.tally(), collected.population)
         values = [np.ones(1), *(level.frequencies for level in levels)]
@@ -208,7 +208,7 @@ class Hierarchy(LevelStudy):
         how = self.method + (", weighted" if self.weighted else "") + total
         return self._distribution(masses, collected, how, fit)
 
-    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+    def draw(self, collected: Collection, found: Distribution) -> LevelBands:
         """Runs at the collector: intervals from the levels, which are unbiased; nobody is simulated."""
         return level_bands(found, self.tree, self.levels(collected.tally(), collected.population))
 
@@ -240,12 +240,12 @@ class HaarHierarchy(LevelStudy):
         """Runs at the collector: the differences of each level's pairs, the coarsest level first."""
         return super().levels(tally, population)
 
-    def distribution(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collection) -> Distribution:
         """Runs at the collector: from the root's 1 down, left = (parent + c) / 2 and right = (parent - c) / 2."""
         levels = self.levels(collected.tally(), collected.population)
         masses = from_differences(self.tree, [level.differences for level in levels])
         return self._distribution(masses, collected, "haar")
 
-    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+    def draw(self, collected: Collection, found: Distribution) -> LevelBands:
         """Runs at the collector: intervals from the differences, which are unbiased; nobody is simulated."""
         return difference_bands(found, self.tree, self.levels(collected.tally(), collected.population))

@@ -12,7 +12,7 @@ from veil.errors import ParameterError
 from veil.mechanisms import MeanMechanism, Piecewise, StochasticRounding
 from veil.privacy import Guarantee, exp_below, exp_near
 from veil.results.mean import Mean, MeanAndVariance
-from veil.study import Collected, OneRound, Round, Rounds, Study
+from veil.study import Collection, OneRound, Round, Rounds, Study
 from veil.survey import OneOf, Question, Survey
 from veil.view import Identity, SquaredDistance, View
 
@@ -41,7 +41,7 @@ class MeanOf(OneRound[Mean]):
     def survey(self) -> Survey:
         return Survey(Question(self.mechanism, self.view))
 
-    def answer(self, collected: Collected) -> Mean:
+    def answer(self, collected: Collection) -> Mean:
         return self.mechanism.estimate(collected.tally().part(0), population=collected.population)
 
 
@@ -99,7 +99,7 @@ class HybridMean(OneRound[Mean]):
             return Survey(questions[0])
         return Survey(OneOf(*zip(filter(None, self.shares), questions, strict=True)))
 
-    def answer(self, collected: Collected) -> Mean:
+    def answer(self, collected: Collection) -> Mean:
         """Runs at the collector: the mean over all people's reports, unbiased and never clipped."""
         parts = collected.tally().parts
         first, *others = (asked.moments(part) for asked, part in zip(self.mechanisms, parts, strict=True))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from veil.accounting import Amplified, ShuffleDesign, Shuffler, designs
+from veil.accounting import ShuffleDesign, ShuffleGuarantee, Shuffler, designs
 from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import InputError
 from veil.histogram import Histogram
@@ -179,7 +179,7 @@ def _shuffled_asking(one: ShuffleDesign, shuffler: Shuffler) -> Callable[[], Stu
     return lambda: Histogram(one.oracle, shuffler=shuffler)
 
 
-def _central(study: Study) -> Amplified:
+def _central(study: Study) -> ShuffleGuarantee:
     assert isinstance(study, Histogram)
     assert study.central is not None
     return study.central

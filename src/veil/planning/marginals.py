@@ -12,7 +12,7 @@ import numpy as np
 from veil.domain import Integers, Record
 from veil.errors import InputError, ParameterError
 from veil.marginals import CALM, AllMarginals, FourierMarginals, FullContingency, JointStudy, MarginalStudy
-from veil.marginals.choosing import MOST_VIEWS, Predicted, predicted_error, predicted_fourier_error, products
+from veil.marginals.choosing import MOST_VIEWS, PredictedError, predicted_error, predicted_fourier_error, products
 from veil.marginals.tables import MOST_CELLS
 from veil.planning.base import Choice, Goal, Option, Quantity, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study
@@ -177,7 +177,7 @@ def _views(study: Study) -> Views:
     return [tuple(place for place in row if place >= 0) for row in rows.tolist()]
 
 
-def _predicted(study: Study, users: int) -> Predicted | None:
+def _predicted(study: Study, users: int) -> PredictedError | None:
     """What to expect of the marginals that a study is made for; None where no view holds one, and each stands alone."""
     assert isinstance(study, JointStudy)
     sizes = tuple(part.size for part in study.domain.parts)

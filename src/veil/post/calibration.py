@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, ParameterError
-from veil.post.priors import FAMILIES, Cells, Family, Learned, Prior, cells, learn, windows
+from veil.post.priors import FAMILIES, CountBins, Family, LearnedPrior, Prior, cells, learn, windows
 from veil.post.processed import Calibrated, Processed
 from veil.results.estimate import Estimate
 
@@ -155,7 +155,7 @@ def _learned(estimate: Estimate, constant: bool, power_law: bool) -> Prior:
     )
 
 
-def _widths(found: Learned, values: int, sd: Floats) -> Floats:
+def _widths(found: LearnedPrior, values: int, sd: Floats) -> Floats:
     """How uncertain the atoms' places are: an atom that k values made is a mean of k estimates.
 
     Without this the atom that one large value puts under itself would be taken for the truth about it.
@@ -187,7 +187,7 @@ def _fit(estimate: Estimate, family: Family, fit: str, constant: bool) -> Prior 
 
 
 def _most_likely(
-    estimate: Estimate, family: Family, places: Cells, start: tuple[float, ...], constant: bool
+    estimate: Estimate, family: Family, places: CountBins, start: tuple[float, ...], constant: bool
 ) -> tuple[float, ...]:
     """Parameters that make the estimates the most likely (16), found from those of the mean-variance method."""
     from scipy.optimize import minimize

@@ -89,7 +89,7 @@ class Family:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CountBins:
     """Cells of counts: their middles, and how many counts each holds."""
 
     middles: Floats
@@ -111,14 +111,14 @@ def _numbers(data: Any) -> Floats:
         raise ParameterError("a prior's frequencies and masses are numbers") from None
 
 
-def cells(people: int, least: int, *details: tuple[Floats, float]) -> Cells:
+def cells(people: int, least: int, *details: tuple[Floats, float]) -> CountBins:
     """Cells of the counts least..people. Each detail is some places, and the scale at which things change near them."""
     alone = np.arange(least, min(_ALONE, people) + 2) - 0.5
     steps = int(np.ceil(np.log(max(people / _ALONE, 1.0)) / np.log(_RATIO)))
     growing = _ALONE * _RATIO ** np.arange(1, steps + 1)
     edges = np.concatenate([alone, growing, *(_around(places, scale) for places, scale in details)])
     halves = np.unique(np.clip(np.floor(edges) + 0.5, least - 0.5, people + 0.5))
-    return Cells((halves[1:] + halves[:-1]) / 2, np.diff(halves))
+    return CountBins((halves[1:] + halves[:-1]) / 2, np.diff(halves))
 
 
 def _around(places: Floats, scale: float) -> Floats:
@@ -209,7 +209,7 @@ _MOST_STEPS = 80
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedPrior:
     """Atoms (frequencies) and their masses, what a given component beside them got, and how well it converged."""
 
     atoms: Floats
@@ -238,7 +238,7 @@ def grid(observed: Floats, sigma: float) -> Floats:
     return np.append(atoms[atoms < 1.0], 1.0) if atoms[-1] > 1.0 else atoms  # nothing is more frequent than always
 
 
-def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Floats | None = None) -> Learned:
+def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Floats | None = None) -> LearnedPrior:
     """Runs at the collector: the distribution of frequencies under which these estimates are the most likely.
 
     `variance` gives the noise of an estimate where the frequency is f. `component` is the log evidence of each
@@ -267,7 +267,7 @@ def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Flo
         rows, first = np.append(rows, np.zeros((1, rows.shape[1])), axis=0), np.append(first, 0)
         people = np.append(people, np.log(len(observed)))
     masses, gap, steps = _Mixture(rows, first, len(atoms), beside, people / people.sum()).solve()
-    return Learned(atoms, masses[: len(atoms)], float(masses[len(atoms) :].sum()), gap, steps)
+    return LearnedPrior(atoms, masses[: len(atoms)], float(masses[len(atoms) :].sum()), gap, steps)
 
 
 @dataclass(frozen=True, eq=False)

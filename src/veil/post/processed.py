@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Query(ABC):
+class FrequencyQuery(ABC):
     """Numbers asked of a histogram, each the frequency of a value or of a set."""
 
     kind: str
@@ -41,7 +41,7 @@ class Query(ABC):
 
 
 @dataclass(frozen=True)
-class EveryValue(Query):
+class EveryValue(FrequencyQuery):
     """The frequency of each value of the domain."""
 
     kind = "single"
@@ -51,7 +51,7 @@ class EveryValue(Query):
 
 
 @dataclass(frozen=True)
-class MostFrequent(Query):
+class MostFrequent(FrequencyQuery):
     """The frequencies of the k values that are truly the most frequent."""
 
     k: int = 10
@@ -66,7 +66,7 @@ class MostFrequent(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class Sets(Query):
+class Sets(FrequencyQuery):
     """The total frequency of each of these sets of values."""
 
     sets: Sequence[Any] = field(repr=False)
@@ -88,9 +88,9 @@ def squared_errors(made: Estimate, groups: list[Ints], truth: Floats) -> Floats:
     return np.asarray((made.bend(answers) - known) ** 2)
 
 
-def as_query(query: Any) -> Query:
+def as_query(query: Any) -> FrequencyQuery:
     """A Query as it is, or by its name ("single", "frequent"), or a list of sets of values."""
-    if isinstance(query, Query):
+    if isinstance(query, FrequencyQuery):
         return query
     if isinstance(query, str):
         if query in ("single", "frequent"):

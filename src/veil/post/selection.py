@@ -21,14 +21,14 @@ from veil.errors import FitWarning, InputError, ParameterError
 from veil.post.consistency import norm_sub
 from veil.post.processed import Processed, as_query, squared_errors
 from veil.results.estimate import Estimate
-from veil.results.laws import AdditiveNoise, Fakes, Noise, SupportNoise
+from veil.results.laws import AdditiveNoise, FakeLaw, Noise, SupportNoise
 from veil.tools.numbers import is_int, proportional
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def redraw(noise: Noise, held: Ints, random: np.random.Generator, fakes: Fakes | None = None) -> Floats:
+def redraw(noise: Noise, held: Ints, random: np.random.Generator, fakes: FakeLaw | None = None) -> Floats:
     """Estimated frequencies from people who hold each value in these numbers, with fakes among their reports or none.
 
     >>> from veil import OUE
@@ -47,7 +47,7 @@ def redraw(noise: Noise, held: Ints, random: np.random.Generator, fakes: Fakes |
     return np.asarray((counts / n - q) / (p - q))
 
 
-def _fake_counts(fakes: Fakes, values: int, random: np.random.Generator) -> Ints:
+def _fake_counts(fakes: FakeLaw, values: int, random: np.random.Generator) -> Ints:
     """How many fakes support each value: one value each where no two are supported at once, else independently."""
     u = float(fakes.support)
     if fakes.pair == 0:

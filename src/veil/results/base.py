@@ -136,7 +136,7 @@ class Result(ABC):
 
     def told(
         self, level: float = 0.95, rows: int | None = None, truth: Truth | None = None, *, hide: bool = False
-    ) -> Told:
+    ) -> VisibleRows:
         """The `rows` most important rows, or the whole table; with `hide`, without those that nobody should act on.
 
         This is the one place that decides what the command line and the collector hide: rows that are not significant,
@@ -154,7 +154,7 @@ class Result(ABC):
             table, hidden = table.take(np.flatnonzero(kept)), int((~kept).sum()) if sure is None else every - sure
         told = table.slice(0, rows) if self.selection else table
         ranged = "from" in told.column_names  # fewer ranges have all people in them, too
-        return Told(told, hidden, 0 if ranged else every - hidden - told.num_rows)
+        return VisibleRows(told, hidden, 0 if ranged else every - hidden - told.num_rows)
 
     def parts(self) -> list[tuple[int | None, Result]]:
         """Results that are shown one after the other, by number of their question; most results are one."""
@@ -266,7 +266,7 @@ class Result(ABC):
         return hash((self.kind, self.variant, self.n, self.population, self.lineage))
 
 
-class Told(NamedTuple):
+class VisibleRows(NamedTuple):
     """What is told of a result's table."""
 
     table: pyarrow.Table

@@ -21,7 +21,7 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True)
-class Reach:
+class MarginOfError:
     """Estimates with their intervals (`low`, `high`), and how far each may be off at least (`reach`).
 
     An interval ends where nothing more can be, at 0 or at all people; the noise of the estimate does not.
@@ -43,29 +43,29 @@ class Reach:
         return np.maximum(self.high - self.found, self.reach)
 
 
-def reach_of(found: Any, ends: tuple[Any, Any]) -> Reach:
+def reach_of(found: Any, ends: tuple[Any, Any]) -> MarginOfError:
     """An estimate with an interval that may be cut to what can be: the noise reaches as far to either side."""
     value, low, high = (np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in (found, *ends))
-    return Reach(value, low, high, np.maximum(value - low, high - value))
+    return MarginOfError(value, low, high, np.maximum(value - low, high - value))
 
 
-def frequency_reach(estimate: Estimate, level: float) -> Reach:
+def frequency_reach(estimate: Estimate, level: float) -> MarginOfError:
     """The exact intervals of frequencies, and the reach of their noise with half a report for continuity."""
     low, high = estimate.interval(level, "exact").T
     half = 0.0
     if isinstance(estimate.noise, SupportNoise):
         half = estimate.scale / estimate.effective / float(estimate.noise.p - estimate.noise.q) / 2
-    return Reach(estimate.frequencies, low, high, two_sided(level) * estimate.stderr + half)
+    return MarginOfError(estimate.frequencies, low, high, two_sided(level) * estimate.stderr + half)
 
 
-def square_and_add(after: Reach, before: Reach) -> tuple[Floats, Floats]:
+def square_and_add(after: MarginOfError, before: MarginOfError) -> tuple[Floats, Floats]:
     """Intervals of after less before, from the two intervals of each: MOVER of Zou and Donner (2008).
 
     The distances to the ends that matter are squared and added, as variances are. Where an interval was cut to what can
     be, its distance is too short for that, and the reach of the noise takes its place; the difference is cut in turn to
     what it can be where both intervals hold. So differences of frequencies lie within -1 to 1.
 
-    >>> one = Reach(*(np.array([x]) for x in (0.3, 0.2, 0.4, 0.0)))
+    >>> one = MarginOfError(*(np.array([x]) for x in (0.3, 0.2, 0.4, 0.0)))
     >>> [round(float(end[0]), 3) for end in square_and_add(one, one)]
     [-0.141, 0.141]
     """

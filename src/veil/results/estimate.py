@@ -16,7 +16,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked
 from veil.results.codec import SOMETIMES
 from veil.results.laws import (
-    Fakes,
+    FakeLaw,
     Inversion,
     Noise,
     SupportLaw,
@@ -95,7 +95,7 @@ class Estimate(Result):
     tested: int | None = field(default=None, kw_only=True)
     """How many values were tested to find these: all that a search ever tried; as many as there are, unless given."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
-    fakes: Fakes | None = field(default=None, kw_only=True, metadata=SOMETIMES)
+    fakes: FakeLaw | None = field(default=None, kw_only=True, metadata=SOMETIMES)
     """Uniform reports that were among those of people: already removed from the frequencies, still in their error."""
 
     def __len__(self) -> int:

@@ -31,10 +31,10 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Fakes:
+class FakeLaw:
     """Uniformly random reports that shufflers added, and how often one supports a value (`support`) or two (`pair`).
 
-    >>> Fakes(2000, Fraction(1, 4), Fraction(0)).variance(), Fakes(2000, Fraction(1, 4), Fraction(0)).removed
+    >>> FakeLaw(2000, Fraction(1, 4), Fraction(0)).variance(), FakeLaw(2000, Fraction(1, 4), Fraction(0)).removed
     (375.0, '2,000 uniform fakes removed')
     """
 
@@ -150,7 +150,7 @@ class SupportNoise(Noise):
         pairs = (self.hit, self.p * self.q), (self.miss, self.q**2)
         return all(abs(chance - other) < Fraction(1, 10**6) * other for chance, other in pairs)
 
-    def floor(self, people: int, tail: float, fakes: Fakes | None = None) -> float:
+    def floor(self, people: int, tail: float, fakes: FakeLaw | None = None) -> float:
         """The frequency that a value which nobody holds exceeds with probability `tail` at most; exact.
 
         >>> round(SupportNoise(Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16)).floor(1000, 1e-3), 4)

@@ -20,10 +20,10 @@ from veil.errors import InputError, ParameterError
 from veil.files import ReportWriter
 from veil.reports.columns import Reports
 from veil.shuffle.coordinator import Shuffled
-from veil.shuffle.plan import DEVICE, SERVER, Address, Plan
+from veil.shuffle.plan import DEVICE, SERVER, Address, CollectionPlan
 from veil.shuffle.protocol import protocol_of
-from veil.shuffle.settings import Settings
-from veil.shuffle.submissions import Outbox, Submission, leave, most_together
+from veil.shuffle.settings import PartySettings
+from veil.shuffle.submissions import Submission, SubmissionOutbox, leave, most_together
 from veil.shuffle.transport.certificates import make_authority
 from veil.study import Study, study_from_json
 from veil.survey import Survey
@@ -48,7 +48,7 @@ def make_folder(
     protocol: str = "peos",
     least: int | None = None,
     public: Json | None = None,
-) -> Plan:
+) -> CollectionPlan:
     """Set up a collection: keys, certificates of a test authority, the plan, and a file of settings for each party.
 
     Without `fakes` and `least`, as many fakes and at least as many people as the study's shuffler has. In production
@@ -68,7 +68,9 @@ def make_folder(
     if least is None:
         least = getattr(getattr(study, "shuffler", None), "users", 1)
     document = parse_json(study.to_bytes())
-    plan = Plan(protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), keys, least)
+    plan = CollectionPlan(
+        protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), keys, least
+    )
     make_private_folder(folder)
     if public is None:
         make_authority(folder, [*names, SERVER, DEVICE])
@@ -129,7 +131,7 @@ def _settings_file(name: str, secret: str | None) -> str:
 class Collection:
     """What a plan is about: its study, and the way between reports and integers of the ring."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CollectionPlan) -> None:
         self.plan = plan
 
     @cached_property
@@ -150,15 +152,15 @@ class Collection:
         """Runs on the device: reports as integers, each uniform among those that stand for it."""
         return self._ring.encode(reports.columns, Batch())
 
-    def outcome(self, settings: Settings) -> Path:
+    def outcome(self, settings: PartySettings) -> Path:
         """Where the server keeps the shuffled reports: a file of reports that says how many are fakes."""
         return settings.folder / "reports.arrow"
 
-    def spot_checks(self, settings: Settings) -> Path:
+    def spot_checks(self, settings: PartySettings) -> Path:
         """Where the server keeps what its own accounts sent, in a sequential shuffle."""
         return settings.folder / "spot-checks"
 
-    def keep(self, settings: Settings, shuffled: Shuffled) -> Shuffled:
+    def keep(self, settings: PartySettings, shuffled: Shuffled) -> Shuffled:
         """Runs at the server: write the shuffled reports down, all or nothing; without its own accounts' ones."""
         make_private_folder(settings.folder)
         if (checks := self.spot_checks(settings)).exists():
@@ -177,13 +179,13 @@ class Device:
     Reports are drawn once. What could not be sent stays in an outbox and is sent again as it is: `leave`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PartySettings) -> None:
         if settings.party != DEVICE:
             raise InputError(f"these are the settings of {settings.party}: shares are left with those of a device")
         self._settings = settings
         self.collection = Collection(settings.plan)
         self._protocol = protocol_of(settings.plan)
-        self.outbox = Outbox(settings.folder / "outbox")
+        self.outbox = SubmissionOutbox(settings.folder / "outbox")
 
     def answer(self, values: Any, *, together: int = 1) -> int:
         """Answer for people with these values, and say how many; in submissions of so many people each.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veil.errors import EmptyError, PartyError
 from veil.shuffle.plan import SERVER
 from veil.shuffle.protocol import OUTCOME, Elements, Protocol, enter_stage
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.submissions import LISTING, ROW_BYTES, Seal, pack, unpack
 from veil.shuffle.transport.channel import Channel, as_pieces
 from veil.shuffle.transport.connections import dial_all
@@ -64,7 +64,7 @@ class Shuffled:
 class Coordinator:
     """Runs a collection to its end. Whatever fails, the shufflers still hold everything, and it can be run again."""
 
-    def __init__(self, settings: Settings, protocol: Protocol) -> None:
+    def __init__(self, settings: PartySettings, protocol: Protocol) -> None:
         self._settings, self._protocol = settings, protocol
         self.left_out = 0
         """How many people a run went on without, because not every shuffler had their shares."""

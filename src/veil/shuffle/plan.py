@@ -52,7 +52,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CollectionPlan:
     """The plan of a collection.
 
     `study` is the study file's document, `fakes` how many uniform reports the shufflers add, `ring` the number of bits
@@ -112,7 +112,7 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, document: Any) -> Plan:
+    def from_json(cls, document: Any) -> CollectionPlan:
         """The same backwards, strictly."""
         if not isinstance(document, dict) or set(document) != {"kind", *_FIELDS} or document["kind"] != "veil-parties":
             raise WireError(f"a plan of parties has the fields kind, {', '.join(_FIELDS)}")
@@ -126,7 +126,7 @@ class Plan:
         return cls(**{**own, "shufflers": shufflers})
 
     @classmethod
-    def read(cls, path: Path) -> Plan:
+    def read(cls, path: Path) -> CollectionPlan:
         """From its file."""
         try:
             document = load_json(path.read_bytes())

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, WireError
-from veil.shuffle.plan import Plan
+from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.transport.channel import Channel, as_pieces
 from veil.tools.json_documents import load_json
 
@@ -87,7 +87,7 @@ class Protocol(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CollectionPlan) -> None:
         self.plan = plan
 
     @abstractmethod
@@ -128,7 +128,7 @@ class Protocol(ABC):
         """Runs at the server: the mixed reports and fakes, from the bytes that shufflers sent."""
 
 
-def protocol_of(plan: Plan, secret: Path | None = None, folder: Path | None = None) -> Protocol:
+def protocol_of(plan: CollectionPlan, secret: Path | None = None, folder: Path | None = None) -> Protocol:
     """The protocol of a plan, with the party's secret key from its file where it has one.
 
     In PEOS that is the server; in the sequential shuffle every shuffler too, and a shuffler remembers in its `folder`.

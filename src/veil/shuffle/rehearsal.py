@@ -22,9 +22,9 @@ from veil.histogram import Histogram
 from veil.mechanisms import OLH
 from veil.shuffle.collection import make_folder
 from veil.shuffle.coordinator import Coordinator, Costs, Shuffled
-from veil.shuffle.plan import Address, Plan
+from veil.shuffle.plan import Address, CollectionPlan
 from veil.shuffle.protocol import protocol_of
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.submissions import Submission, leave, most_together
 
 _START = 60.0
@@ -81,8 +81,8 @@ def rehearse(
             return asyncio.run(_collected(plan, folder, people))
 
 
-async def _collected(plan: Plan, folder: Path, people: int) -> Rehearsal:
-    device, server = (Settings.read(folder / f"{name}.toml") for name in ("device", "server"))
+async def _collected(plan: CollectionPlan, folder: Path, people: int) -> Rehearsal:
+    device, server = (PartySettings.read(folder / f"{name}.toml") for name in ("device", "server"))
     sender, receiver = protocol_of(plan), protocol_of(plan, server.secret, server.folder)
     reports = Batch().words(people)
     together = min(_TOGETHER, most_together(sender))
@@ -127,7 +127,7 @@ def free_addresses(count: int) -> list[Address]:
 
 
 @contextlib.contextmanager
-def running(plan: Plan, folder: Path) -> Iterator[None]:
+def running(plan: CollectionPlan, folder: Path) -> Iterator[None]:
     """All shufflers of a folder, as processes, for the length of a block; what they say is in NAME.log."""
     processes = {}
     try:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, ParameterError
-from veil.shuffle.plan import Plan
-from veil.shuffle.transport.certificates import Identity
+from veil.shuffle.plan import CollectionPlan
+from veil.shuffle.transport.certificates import PartyIdentity
 from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int, is_number
 
@@ -18,7 +18,7 @@ _MORE = ("secret", "silence", "patience", "limit", "connections")
 
 
 @dataclass(frozen=True)
-class Settings:
+class PartySettings:
     """What a party knows about itself; its plan is what it shares with all others.
 
     `silence` is after how many seconds without a sign of life a party counts as gone, `patience` for how many seconds
@@ -29,8 +29,8 @@ class Settings:
     """
 
     party: str
-    plan: Plan
-    identity: Identity
+    plan: CollectionPlan
+    identity: PartyIdentity
     data: Path
     secret: Path | None = None
     silence: float = 20.0
@@ -39,7 +39,7 @@ class Settings:
     connections: int = 64
 
     @classmethod
-    def read(cls, path: Path) -> Settings:
+    def read(cls, path: Path) -> PartySettings:
         """From a TOML file; paths in it are relative to its folder."""
         try:
             found = tomllib.loads(path.read_text())
@@ -55,11 +55,11 @@ class Settings:
         def file(name: str) -> Path:
             return path.parent / str(found[name])
 
-        identity = Identity(file("certificate"), file("key"), file("authority"))
+        identity = PartyIdentity(file("certificate"), file("key"), file("authority"))
         secret = file("secret") if "secret" in found else None
         seconds = {name: _seconds(found[name], name) for name in ("silence", "patience", "limit") if name in found}
         connections = _connections(found.get("connections", cls.connections))
-        plan = Plan.read(file("plan"))
+        plan = CollectionPlan.read(file("plan"))
         return cls(found["party"], plan, identity, file("data"), secret, **seconds, connections=connections)
 
     @property

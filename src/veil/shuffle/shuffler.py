@@ -13,8 +13,8 @@ from typing import Any
 from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError, WireError
 from veil.shuffle.plan import SERVER
 from veil.shuffle.protocol import Attempt, Protocol, enter_stage
-from veil.shuffle.settings import Settings
-from veil.shuffle.submissions import LISTING, ROW_BYTES, Kept, Seal, pack, unpack
+from veil.shuffle.settings import PartySettings
+from veil.shuffle.submissions import LISTING, ROW_BYTES, Seal, ShareStore, pack, unpack
 from veil.shuffle.transport.channel import Channel, as_pieces
 from veil.shuffle.transport.connections import Listener, SparseLog, dial
 
@@ -30,13 +30,13 @@ class ShufflerProcess:
     those. Who somebody is follows from the certificate alone.
     """
 
-    def __init__(self, settings: Settings, protocol: Protocol) -> None:
+    def __init__(self, settings: PartySettings, protocol: Protocol) -> None:
         if settings.party not in settings.plan.names:
             raise InputError(f"the plan has no shuffler {settings.party}: it has {', '.join(settings.plan.names)}")
         self._settings, self._protocol = settings, protocol
         self._index = settings.plan.index(settings.party)
         check = partial(protocol.check_shares, self._index)
-        self._kept = Kept(settings.folder, protocol.share_size(self._index), check)
+        self._kept = ShareStore(settings.folder, protocol.share_size(self._index), check)
         self._people = 0
         self._log = SparseLog(settings.party)
         self._arrived: dict[tuple[str, str], asyncio.Future[Channel]] = {}

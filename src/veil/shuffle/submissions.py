@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError, MismatchError, PartyError, StoreError, WireError
 from veil.shuffle.protocol import Protocol
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.transport.channel import LONGEST, Channel, reason_in
 from veil.shuffle.transport.connections import dial_all
 from veil.tools.filesystem import make_private_folder, open_private, sync_folder, write_atomically, write_secret
@@ -66,7 +66,7 @@ class _Record(NamedTuple):
     check: int
 
 
-class Kept:
+class ShareStore:
     """The shares that one shuffler holds, `size` bytes for each person. `check` refuses what cannot be shares."""
 
     def __init__(self, folder: Path, size: int, check: Callable[[Bytes], None] = lambda shares: None) -> None:
@@ -319,7 +319,7 @@ class Submission:
         return cls(name, people, tuple(payloads))
 
 
-class Outbox:
+class SubmissionOutbox:
     """Submissions that not every shuffler has acknowledged yet: files in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -363,7 +363,7 @@ def most_together(protocol: Protocol) -> int:
 
 
 async def leave(
-    settings: Settings,
+    settings: PartySettings,
     protocol: Protocol,
     submissions: Iterable[Submission],
     left: Callable[[Submission], None] = lambda submission: None,

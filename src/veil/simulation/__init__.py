@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from veil.engines import Streamed, Watch, unwatched
+from veil.engines import ReportStream, Watch, unwatched
 from veil.entropy import SeededForExperiments, Source
 from veil.errors import EmptyError, InputError
 from veil.mechanisms import FrequencyOracle, Mechanism
@@ -20,7 +20,7 @@ from veil.survey import People, Survey
 from veil.wire.frames import decode_batch, encode_batch
 from veil.wire.ring import ring_of
 
-__all__ = ["Simulated", "simulate", "walk_rounds"]
+__all__ = ["SimulatedCollection", "simulate", "walk_rounds"]
 
 _KEPT_BYTES = 256 << 20
 
@@ -52,7 +52,9 @@ def simulate(
         raise InputError("simulate(study, values): expected a study, a survey or a mechanism")
     survey = study if isinstance(study, Survey) else Survey(study)
     by_question = candidates if isinstance(study, Survey) or candidates is None else {0: candidates}
-    tally = Simulated(survey, survey.domain.encode(values), SeededForExperiments(seed)).tally(candidates=by_question)
+    tally = SimulatedCollection(survey, survey.domain.encode(values), SeededForExperiments(seed)).tally(
+        candidates=by_question
+    )
     found = survey.estimate(tally)
     return found if isinstance(study, Survey) else found[0]
 
@@ -65,7 +67,7 @@ def _simulate(study: Study, values: Any, source: SeededForExperiments) -> Result
     return run.result
 
 
-class Simulated(Streamed):
+class SimulatedCollection(ReportStream):
     """What the collector decodes of what people's devices send, a chunk of people at a time.
 
     Reports are made once and kept while they are small; more of them are made again, the same ones, at every pass.
@@ -127,7 +129,7 @@ def walk_rounds(
     """
     shares = [asked.people for asked in run.answered]
     if run.round is not None and not shares and run.round.people == 1:  # nobody is left out: no need to draw
-        run.answer(Simulated(run.round.survey, codes, devices, watch, fakes=run.study.planned_fakes))
+        run.answer(SimulatedCollection(run.round.survey, codes, devices, watch, fakes=run.study.planned_fakes))
         yield len(codes)
         return
     waiting = _shuffled(len(codes), order)
@@ -139,7 +141,7 @@ def walk_rounds(
         asked, waiting = np.split(waiting, [round(len(codes) * run.round.people)])
         if not len(asked):
             raise EmptyError(f"round {run.finished} asks nobody: there are too few people for this study")
-        run.answer(Simulated(run.round.survey, codes[asked], devices, watch))
+        run.answer(SimulatedCollection(run.round.survey, codes[asked], devices, watch))
         yield len(asked)
 
 

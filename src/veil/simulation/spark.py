@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.engines.parts import Watch, unwatched
-from veil.engines.spark.collected import SparkCollected, parallel
+from veil.engines.spark.collected import SparkCollection, parallel
 from veil.engines.spark.pieces import Files, cut, found_files
 from veil.engines.spark.session import finished
 from veil.engines.spark.tasks import one_thread_per_core, runs_of
@@ -141,7 +141,7 @@ def walk(
         if not (out / _DONE).exists():
             _clear(out)
             randomize(spark, study, values, out, watch, column=column, survey=survey, share=share, key=key)
-        collected = SparkCollected.files(spark, survey, [out], watch)
+        collected = SparkCollection.files(spark, survey, [out], watch)
         if collected.people != _Part(key, share).count(count_people(values)):
             raise MismatchError(f"{out} holds reports of other people than {run.finished} rounds left to ask")
         if isinstance(study, OneRound) and not run.finished:

@@ -20,7 +20,7 @@ from veil.sql.change import AnswerChange
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.database import Database, open  # noqa: A004  # veil.sql.open
 from veil.sql.dbapi import connect
-from veil.sql.designs.base import Design, Values
+from veil.sql.designs.base import Design, RowEstimator
 from veil.sql.designs.budget import HI
 from veil.sql.designs.choosing import Predicted, choose_design
 from veil.sql.designs.conjunction import SC
@@ -52,8 +52,8 @@ __all__ = [
     "Predicted",
     "PublicColumn",
     "QuadTree",
+    "RowEstimator",
     "Table",
-    "Values",
     "Wavelet",
     "choose_design",
     "connect",

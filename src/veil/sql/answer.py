@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veil.errors import DomainError, InputError, ParameterError, WireError
 from veil.privacy import Guarantee
-from veil.results.base import Result, Told, Truth
+from veil.results.base import Result, Truth, VisibleRows
 from veil.results.units import Column, Unit, make_table
 from veil.tools.json_documents import Json
 from veil.tools.messages import unknown_name
@@ -275,13 +275,13 @@ class Answer(Result):
 
     def told(
         self, level: float = 0.95, rows: int | None = None, truth: Truth | None = None, *, hide: bool = False
-    ) -> Told:
+    ) -> VisibleRows:
         """All rows in the query's order, whatever is significant; of very many, the first ones."""
         if truth is not None:
             raise InputError("an answer of SQL does not stand beside true shares: compare it with a query of raw rows")
         table = self.table(level)
         shown = table if rows is None else table.slice(0, max(rows, _MANY))
-        return Told(shown, 0, table.num_rows - shown.num_rows)
+        return VisibleRows(shown, 0, table.num_rows - shown.num_rows)
 
     def difference(self, before: Result) -> AnswerChange:
         """What changed from another answer to the same query to this one: two months. See `veil.sql.change`."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from veil.sql.answer import Answer
     from veil.sql.execution.explaining import Explanation
     from veil.sql.execution.rows import Rows
-    from veil.sql.folder import Folder
+    from veil.sql.folder import TableFolder
     from veil.sql.table import Reading, Table
 
 
@@ -38,7 +38,7 @@ class Database:
         path: str | os.PathLike[str],
         *,
         reading: Reading | None = None,
-        through: Callable[[Folder], Rows] | None = None,
+        through: Callable[[TableFolder], Rows] | None = None,
     ) -> None:
         lacking = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
         if lacking:
@@ -47,13 +47,13 @@ class Database:
         if "\0" in str(self.path):
             raise InputError("the path of a folder holds no zero byte")
         self._reading, self._through = reading, through
-        self._folder: Folder | None = None
+        self._folder: TableFolder | None = None
         self._read: tuple[int, int] | None = None
         self._closed = False
         _ = self._rows  # refuses a folder that is no table, now
 
     @property
-    def _rows(self) -> Folder:
+    def _rows(self) -> TableFolder:
         """The folder, with its study as it is now."""
         from veil.sql.folder import STUDY_NAME, open_folder, open_study
 
@@ -129,7 +129,7 @@ class Database:
             found = explain(asked, rows.table, _USUAL_PEOPLE if people is None else people)
         return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
-    def _answered(self, rows: Folder) -> Rows:
+    def _answered(self, rows: TableFolder) -> Rows:
         """The rows, of which there are some."""
         if self.path.is_file():
             raise InputError(f"{self.path} is a study without reports: EXPLAIN SELECT ..., or take the table's folder")

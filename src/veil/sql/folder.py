@@ -1,7 +1,7 @@
 """A folder is a table: its study, and files of reports in Parquet that were each added whole.
 
     study.json                      what people are asked, and the public columns
-    part-<time>-<digest>.parquet    reports of many people, as `Folder.append` writes them
+    part-<time>-<digest>.parquet    reports of many people, as `TableFolder.append` writes them
     *.parquet                       others of the same task: what a collector exported can be put here as it is
 
 Adding is a new file: written under a temporary name, made durable, renamed. After a crash there is the whole file, or
@@ -39,7 +39,7 @@ _PART = re.compile(rf"part-\d+-([0-9a-f]{{{_DIGEST}}})\.parquet")
 _END = b"PAR1"
 
 
-def create(folder: PathLike, table: Table) -> Folder:
+def create(folder: PathLike, table: Table) -> TableFolder:
     """Make a folder for a table that nobody has reported to; refused where there is a study already."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
@@ -48,7 +48,7 @@ def create(folder: PathLike, table: Table) -> Folder:
         raise InputError(f"{path} is a table already")
     path.mkdir(parents=True, exist_ok=True)
     write_atomically(path / STUDY_NAME, table.to_bytes())
-    return Folder(path, table)
+    return TableFolder(path, table)
 
 
 def is_table(folder: PathLike) -> bool:
@@ -60,19 +60,19 @@ def is_table(folder: PathLike) -> bool:
     return True
 
 
-def open_folder(folder: PathLike) -> Folder:
+def open_folder(folder: PathLike) -> TableFolder:
     """The table in a folder."""
     path = Path(folder)
     try:
-        return Folder(path, _table(path / STUDY_NAME))
+        return TableFolder(path, _table(path / STUDY_NAME))
     except FileNotFoundError:
         raise InputError(f"there is no table in {path}: expected a folder with a {STUDY_NAME}") from None
 
 
-def open_study(path: PathLike) -> Folder:
+def open_study(path: PathLike) -> TableFolder:
     """The table of a study file, which nobody has reported to."""
     try:
-        return Unanswered(path, _table(Path(path)))
+        return EmptyTable(path, _table(Path(path)))
     except WireError:
         raise InputError(f"{path} is no study of a table: expected its study file, or its folder") from None
 
@@ -107,7 +107,7 @@ class _Checked(NamedTuple):
     seeded: bool = False
 
 
-class Folder(Rows):
+class TableFolder(Rows):
     """Runs at the collector: the rows of a table in a folder. Files that come later are seen by the next query."""
 
     def __init__(self, path: PathLike, table: Table) -> None:
@@ -249,7 +249,7 @@ class Folder(Rows):
             raise type(problem)(f"{path.name} is no part of this table: {problem}") from None
 
 
-class Unanswered(Folder):
+class EmptyTable(TableFolder):
     """The rows of a table that has no folder yet: none."""
 
     def _listed(self) -> list[Path]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from veil.errors import InputError
-from veil.sql.language.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
+from veil.sql.language.query import FALSE, TRUE, And, Box, Condition, InRanges, Or, PublicCondition, Runs
 
 LARGEST = 4096
 """Boxes that a condition may need; beyond it the query is refused."""
@@ -62,36 +62,36 @@ def intersect(one: Runs, other: Runs) -> Runs:
 def both(parts: Iterable[Condition]) -> Condition:
     """All parts at once, made simple: true parts left out, one condition per dimension.
 
-    >>> both([InRuns(0, ((0, 5),)), TRUE, InRuns(0, ((3, 9),))])
+    >>> both([InRanges(0, ((0, 5),)), TRUE, InRanges(0, ((3, 9),))])
     InRuns(place=0, runs=((3, 5),))
     """
-    return _joined(parts, Both, FALSE)
+    return _joined(parts, And, FALSE)
 
 
 def either(parts: Iterable[Condition]) -> Condition:
     """At least one of the parts, made simple: false parts left out, one condition per dimension."""
-    return _joined(parts, Either, TRUE)
+    return _joined(parts, Or, TRUE)
 
 
-def _joined(parts: Iterable[Condition], kind: type[Both] | type[Either], settles: Condition) -> Condition:
+def _joined(parts: Iterable[Condition], kind: type[And] | type[Or], settles: Condition) -> Condition:
     """Both or Either of parts, of which `settles` decides alone."""
     held: dict[Condition, None] = {}  # in order, each once
     sides: dict[int, Runs] = {}
     for part in _flat(parts, kind):
-        if isinstance(part, InRuns):
+        if isinstance(part, InRanges):
             seen = sides.get(part.place)
-            joined = part.runs if seen is None else (intersect if kind is Both else union)(seen, part.runs)
+            joined = part.runs if seen is None else (intersect if kind is And else union)(seen, part.runs)
             sides[part.place] = joined
         else:
             held.setdefault(part)
-    conditions: list[Condition] = [InRuns(place, runs) if runs else FALSE for place, runs in sides.items()]
+    conditions: list[Condition] = [InRanges(place, runs) if runs else FALSE for place, runs in sides.items()]
     conditions = [part for part in (*conditions, *held) if part not in (FALSE, TRUE) or part == settles]
     if settles in conditions:
         return settles
     return conditions[0] if len(conditions) == 1 else kind(tuple(conditions))
 
 
-def _flat(parts: Iterable[Condition], kind: type[Both] | type[Either]) -> Iterator[Condition]:
+def _flat(parts: Iterable[Condition], kind: type[And] | type[Or]) -> Iterator[Condition]:
     for part in parts:
         if isinstance(part, kind):
             yield from _flat(part.parts, kind)
@@ -102,24 +102,26 @@ def _flat(parts: Iterable[Condition], kind: type[Both] | type[Either]) -> Iterat
 def simplified(condition: Condition, sizes: Sequence[int]) -> Condition:
     """The condition made simple: sides that hold all codes of their dimension, or none, are true or false.
 
-    >>> simplified(Either((InRuns(0, ((0, 5),)), InRuns(0, ((5, 9),)), Holds("a"))), (9,)) == TRUE
+    >>> simplified(Or((InRanges(0, ((0, 5),)), InRanges(0, ((5, 9),)), PublicCondition("a"))), (9,)) == TRUE
     True
     """
-    if isinstance(condition, Holds):
+    if isinstance(condition, PublicCondition):
         return condition
-    if isinstance(condition, InRuns):
+    if isinstance(condition, InRanges):
         runs = intersect(condition.runs, ((0, sizes[condition.place]),))
-        return FALSE if not runs else TRUE if runs == ((0, sizes[condition.place]),) else InRuns(condition.place, runs)
+        return (
+            FALSE if not runs else TRUE if runs == ((0, sizes[condition.place]),) else InRanges(condition.place, runs)
+        )
     joined = _rejoined(condition, (simplified(part, sizes) for part in condition.parts))
-    if isinstance(joined, (Both, Either)) and any(isinstance(part, InRuns) for part in joined.parts):
+    if isinstance(joined, (And, Or)) and any(isinstance(part, InRanges) for part in joined.parts):
         # sides that were joined can hold all codes
-        sides = (simplified(part, sizes) if isinstance(part, InRuns) else part for part in joined.parts)
+        sides = (simplified(part, sizes) if isinstance(part, InRanges) else part for part in joined.parts)
         return _rejoined(joined, sides)
-    return simplified(joined, sizes) if isinstance(joined, InRuns) else joined
+    return simplified(joined, sizes) if isinstance(joined, InRanges) else joined
 
 
-def _rejoined(condition: Both | Either, parts: Iterable[Condition]) -> Condition:
-    return (both if isinstance(condition, Both) else either)(parts)
+def _rejoined(condition: And | Or, parts: Iterable[Condition]) -> Condition:
+    return (both if isinstance(condition, And) else either)(parts)
 
 
 @dataclass(frozen=True)
@@ -137,15 +139,17 @@ class Patterns:
 def patterns(condition: Condition) -> Patterns:
     """The public parts of a condition, and what is left of it for each pattern of them.
 
-    >>> found = patterns(Either((Holds('"os" = 1'), InRuns(0, ((3, 5),)))))
+    >>> found = patterns(Or((PublicCondition('"os" = 1'), InRanges(0, ((3, 5),)))))
     >>> found.atoms, found.where(1) == TRUE, found.where(0)
     (('"os" = 1',), True, InRuns(place=0, runs=((3, 5),)))
     """
-    return Patterns(condition, tuple(dict.fromkeys(leaf.sql for leaf in _leaves(condition) if isinstance(leaf, Holds))))
+    return Patterns(
+        condition, tuple(dict.fromkeys(leaf.sql for leaf in _leaves(condition) if isinstance(leaf, PublicCondition)))
+    )
 
 
-def _leaves(condition: Condition) -> Iterator[InRuns | Holds]:
-    if isinstance(condition, (Both, Either)):
+def _leaves(condition: Condition) -> Iterator[InRanges | PublicCondition]:
+    if isinstance(condition, (And, Or)):
         for part in condition.parts:
             yield from _leaves(part)
     else:
@@ -153,9 +157,9 @@ def _leaves(condition: Condition) -> Iterator[InRuns | Holds]:
 
 
 def _settled(condition: Condition, truth: dict[str, bool]) -> Condition:
-    if isinstance(condition, Holds):
+    if isinstance(condition, PublicCondition):
         return TRUE if truth[condition.sql] else FALSE
-    if isinstance(condition, InRuns):
+    if isinstance(condition, InRanges):
         return condition
     return _rejoined(condition, (_settled(part, truth) for part in condition.parts))
 
@@ -169,14 +173,14 @@ def disjoint_boxes(condition: Condition, sizes: Sequence[int]) -> tuple[Box, ...
     The condition is decided dimension by dimension, codes that leave the same open going together; of the orders of
     dimensions the one with the fewest boxes is kept. Raises InputError above `LARGEST` boxes.
 
-    >>> disjoint_boxes(Either((InRuns(0, ((0, 5),)), InRuns(1, ((2, 3),)))), (10, 4))
+    >>> disjoint_boxes(Or((InRanges(0, ((0, 5),)), InRanges(1, ((2, 3),)))), (10, 4))
     ((((0, 5),), None), (((5, 10),), ((2, 3),)))
     """
     simple = simplified(condition, sizes)
     leaves = list(_leaves(simple))
-    if any(isinstance(leaf, Holds) for leaf in leaves):
+    if any(isinstance(leaf, PublicCondition) for leaf in leaves):
         raise InputError("expected a condition on private dimensions alone: take public parts out by `patterns`")
-    places = sorted({leaf.place for leaf in leaves if isinstance(leaf, InRuns)})
+    places = sorted({leaf.place for leaf in leaves if isinstance(leaf, InRanges)})
     best: tuple[Box, ...] | None = None
     spent = 0
     for order in permutations(places) if len(places) <= _TRIED else (places, places[::-1]):
@@ -220,7 +224,7 @@ class _Splitting:
 
     def _split(self, condition: Condition, depth: int) -> tuple[Box, ...]:
         place, size = self.order[depth], self.sizes[self.order[depth]]
-        leaves = [leaf for leaf in _leaves(condition) if isinstance(leaf, InRuns)]
+        leaves = [leaf for leaf in _leaves(condition) if isinstance(leaf, InRanges)]
         sides = dict.fromkeys(leaf.runs for leaf in leaves if leaf.place == place)
         edges = sorted({0, size, *(end for runs in sides for run in runs for end in run)})
         alike: dict[tuple[bool, ...], list[tuple[int, int]]] = {}
@@ -245,9 +249,9 @@ class _Splitting:
 
 def _decided(condition: Condition, place: int, inside: dict[Runs, bool]) -> Condition:
     """The condition where it is known for each side of one dimension whether the code lies inside."""
-    if isinstance(condition, InRuns):
+    if isinstance(condition, InRanges):
         return condition if condition.place != place else TRUE if inside[condition.runs] else FALSE
-    if isinstance(condition, Holds):
+    if isinstance(condition, PublicCondition):
         return condition
     return _rejoined(condition, (_decided(part, place, inside) for part in condition.parts))
 

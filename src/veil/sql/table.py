@@ -17,7 +17,7 @@ from veil.privacy import check_epsilon, decimal_text
 from veil.sql.columns import PublicColumn
 from veil.sql.designs.base import Design
 from veil.sql.designs.hio import HIO
-from veil.study import Collected, OneRound
+from veil.study import Collection, OneRound
 from veil.survey import Survey
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Table(OneRound[Any]):
         beside = self.encode_public({name: [value] for name, value in values.items()})
         return None if beside is None else {name: int(column[0]) for name, column in beside.items()}
 
-    def answer(self, collected: Collected) -> Answer | Explanation:
+    def answer(self, collected: Collection) -> Answer | Explanation:
         """Runs at the collector: the answer to `query`, or its plan where that is EXPLAIN SELECT ...
 
         A plan reads how many people there are, and nothing of anybody's public columns: `Answer.withheld` cannot

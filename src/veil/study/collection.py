@@ -1,6 +1,6 @@
 """The reports of one survey, wherever they are: all that a study may touch.
 
-`Kept` is a tally and nothing else. Reports in memory, in files or in a store are in `veil.engines`; what a study takes
+`TallyCollection` is a tally and nothing else. Reports in memory, in files or in a store are in `veil.engines`; what a study takes
 from them is the same everywhere, to the integer.
 """
 
@@ -28,7 +28,7 @@ Codes = NDArray[Any]
 Questions = Sequence[int]
 
 
-class Collected(ABC):
+class Collection(ABC):
     """Runs at the collector: what came back from one survey."""
 
     survey: Survey
@@ -108,12 +108,12 @@ def _same(codes: Codes | None, others: Codes | None) -> bool:
     return codes is others if codes is None or others is None else np.array_equal(codes, others)
 
 
-class Kept(Collected):
+class TallyCollection(Collection):
     """A tally, and nothing else: enough for every study whose candidates are known before it reads.
 
     >>> from veil import GRR
     >>> survey = Survey(GRR(epsilon=1.0, domain=3))
-    >>> Kept(survey, survey.tally(survey.randomize([0, 1, 1]))).people
+    >>> TallyCollection(survey, survey.tally(survey.randomize([0, 1, 1]))).people
     3
     """
 

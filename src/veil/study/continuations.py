@@ -78,7 +78,7 @@ def text_states(codes: Codes, width: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class PrefixGroup:
     """Prefixes that go on in the same ways: by every suffix, or by those that are given; text only as text can."""
 
     prefixes: Codes
@@ -132,12 +132,15 @@ class Continuations:
         return self.width + self.step
 
     @cached_property
-    def alike(self) -> tuple[Alike, ...]:
+    def alike(self) -> tuple[PrefixGroup, ...]:
         """The prefixes by the ways in which they go on; those that go on in no way are left out."""
         if not self.text:
-            return (Alike(self.prefixes, self.step, None, self.suffixes),)
+            return (PrefixGroup(self.prefixes, self.step, None, self.suffixes),)
         states = text_states(self.prefixes, self.width)
-        made = (Alike(self.prefixes[states == state], self.step, int(state), self.suffixes) for state in _kinds(states))
+        made = (
+            PrefixGroup(self.prefixes[states == state], self.step, int(state), self.suffixes)
+            for state in _kinds(states)
+        )
         return tuple(some for some in made if some.ways)
 
     @cached_property

@@ -21,7 +21,7 @@ from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally
 from veil.results.base import Result
-from veil.study.collection import Codes, Collected, Kept, Questions
+from veil.study.collection import Codes, Collection, Questions, TallyCollection
 from veil.study.continuations import Continuations
 from veil.study.study import Round, Rounds, Study, promised
 from veil.survey import Survey, SurveyTally
@@ -48,7 +48,7 @@ class Journal(ABC):
         """Nothing was taken in this round."""
 
 
-class Memory(Journal):
+class MemoryJournal(Journal):
     """Kept as long as the process lives."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Memory(Journal):
         self._kept = {key: data for key, data in self._kept.items() if key[0] != round_}
 
 
-class Folder(Journal):
+class FolderJournal(Journal):
     """One file per take: `round-000.take-000`, whole or not there."""
 
     def __init__(self, folder: Path) -> None:
@@ -93,13 +93,13 @@ class MissingError(Exception):
     """What a study takes next was not recorded, and nothing is at hand to take it from."""
 
 
-class Recorded(Collected):
+class RecordedCollection(Collection):
     """What was collected in one round, with everything that a study takes from it written down first.
 
     Without anything `live`, what was recorded is replayed, and `MissingError` says where that ends.
     """
 
-    def __init__(self, asked: Round, journal: Journal, round_: int, live: Collected | None) -> None:
+    def __init__(self, asked: Round, journal: Journal, round_: int, live: Collection | None) -> None:
         self.survey = asked.survey
         self._share, self._journal, self._round, self._live = asked.people, journal, round_, live
         self._taken = 0
@@ -163,7 +163,7 @@ class Recorded(Collected):
             raise MissingError
         return self._live.reports()
 
-    def _take(self, call: str, take: Callable[[Collected], Value]) -> Any:
+    def _take(self, call: str, take: Callable[[Collection], Value]) -> Any:
         index, self._taken = self._taken, self._taken + 1
         data = self._journal.read(self._round, index)
         if data is not None:
@@ -175,7 +175,7 @@ class Recorded(Collected):
         return value
 
 
-def _people_and_fakes(live: Collected) -> Value:
+def _people_and_fakes(live: Collection) -> Value:
     """How many people answered; with fakes both numbers, so that records without them stay as they were."""
     return (live.people, live.fakes) if live.fakes else live.people
 
@@ -257,9 +257,9 @@ class StudyRun:
         self.study = study
         self._journal: Journal
         if folder is None:
-            self._journal = Memory()
+            self._journal = MemoryJournal()
         else:
-            self._journal = folder if isinstance(folder, Journal) else Folder(Path(folder))
+            self._journal = folder if isinstance(folder, Journal) else FolderJournal(Path(folder))
         self._begin()
         while self.round is not None and self._send(None):
             pass
@@ -277,13 +277,13 @@ class StudyRun:
         """How many rounds have been answered."""
         return len(self.answered)
 
-    def answer(self, collected: Collected | SurveyTally) -> None:
+    def answer(self, collected: Collection | SurveyTally) -> None:
         """Runs at the collector: read what the current round collected; it moves on to the next, or to the result."""
         if self.round is None:
             raise InputError("this study is finished: there is no round to answer")
         survey = self.round.survey
-        live = Kept(survey, collected) if isinstance(collected, SurveyTally) else collected
-        if not isinstance(live, Collected) or live.survey.task != survey.task:
+        live = TallyCollection(survey, collected) if isinstance(collected, SurveyTally) else collected
+        if not isinstance(live, Collection) or live.survey.task != survey.task:
             raise MismatchError("expected what was collected of the current round; this was made for another task")
         if not live.people:
             raise EmptyError("nobody answered this round: expected at least one report")
@@ -301,13 +301,13 @@ class StudyRun:
                 self._journal.forget(current)
             raise
 
-    def _send(self, live: Collected | None) -> bool:
+    def _send(self, live: Collection | None) -> bool:
         """Let the study read the current round; False where that needs reports which are not at hand."""
         asked, rounds = self.round, self._rounds
         assert asked is not None
         assert rounds is not None
         try:
-            collected = Recorded(asked, self._journal, self.finished, live)
+            collected = RecordedCollection(asked, self._journal, self.finished, live)
             self._rounds = None  # until it has come through: a study that was broken off is replayed
             following = rounds.send(collected)
         except MissingError:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, get_type_hints
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee
 from veil.results.base import Result
-from veil.study.collection import Collected, Kept
+from veil.study.collection import Collection, TallyCollection
 from veil.study.parameters import from_text, read, written
 from veil.survey import People, Survey, SurveyTally
 from veil.tools.json_documents import Json, canonical, kind_of, take
@@ -39,7 +39,7 @@ class Round:
             raise ParameterError("a round asks a share of the people, above 0 and at most 1")
 
 
-Rounds = Generator[Round, Collected, Result]
+Rounds = Generator[Round, Collection, Result]
 Found = TypeVar("Found", bound=Result)
 
 
@@ -79,7 +79,7 @@ class Study(ABC):
         """How many uniform reports shufflers add to those of its people."""
         return 0
 
-    def check_fakes(self, collected: Collected) -> None:
+    def check_fakes(self, collected: Collection) -> None:
         """Refuse fakes that this study would take for people."""
         if collected.fakes and not self.reads_fakes:
             kind, fakes = self.kind, collected.fakes
@@ -176,13 +176,13 @@ class OneRound(Study, Generic[Found]):
         return self.survey.guarantee
 
     @abstractmethod
-    def answer(self, collected: Collected) -> Found:
+    def answer(self, collected: Collection) -> Found:
         """Runs at the collector: what the reports of this study's survey say. Called by `read`."""
 
-    def read(self, collected: Collected | SurveyTally) -> Found:
+    def read(self, collected: Collection | SurveyTally) -> Found:
         """Runs at the collector: what was learnt; from a kept tally, or from reports wherever they are."""
-        found = Kept(self.survey, collected) if isinstance(collected, SurveyTally) else collected
-        if not isinstance(found, Collected):
+        found = TallyCollection(self.survey, collected) if isinstance(collected, SurveyTally) else collected
+        if not isinstance(found, Collection):
             raise MismatchError("expected what was collected of this study: a tally, or reports in memory or in files")
         if found.survey.task != self.survey.task:
             raise MismatchError("expected what was collected of this study; this was made for another task")

@@ -57,7 +57,7 @@ class Ask(ABC):
     @property
     def questions(self) -> Sequence[Question]:
         """All questions in order, each built when it is looked at."""
-        return Questions(self)
+        return QuestionList(self)
 
     @property
     @abstractmethod
@@ -297,7 +297,7 @@ class AllOf(Ask):
         return {"kind": "all-of", "asks": [ask.to_json() for ask in self.asks]}
 
 
-class Questions(Sequence[Question]):
+class QuestionList(Sequence[Question]):
     """The questions of a tree, each built when it is looked at."""
 
     def __init__(self, ask: Ask) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import GRR, OLH, OUE, PGR, SHE, SubsetSelection, Text, simulate
-from veil.engines import Drawn
+from veil.engines import DrawnCollection
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
 from veil.mechanisms import FrequencyOracle, PureOracle
@@ -70,7 +70,7 @@ def _hitters(names: Strings, epsilon: float, rng: Generator) -> Iterator[Seen]:
     known = {name: count / _TRIED for name, count in zip(names.values, held.tolist(), strict=True)}
     search = PEM(epsilon, Text(6), _FOUND)
     there = np.flatnonzero(held)
-    collected = Drawn(search.survey, [names.values[i] for i in there], seed, held[there])
+    collected = DrawnCollection(search.survey, [names.values[i] for i in there], seed, held[there])
     found = search.read(collected)
     truth = np.array([known.get(value, 0.0) for value in found.values])
     yield from table("heavy hitters", found, truth)

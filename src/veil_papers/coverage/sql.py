@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Integers, Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.sql import HI, HIO, MG, SC, Answer, Category, Design, Grids, Measure, Table
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
@@ -64,13 +64,13 @@ RECORD = Record.of(age=Integers(0, 24), state=4)
 PUBLIC = (Category("region", ("0", "1", "2")), Measure("purchase"))
 
 
-def asked(rows: Rows, epsilon: float, design: Design, rng: Generator) -> tuple[Table, InMemory]:
+def asked(rows: Rows, epsilon: float, design: Design, rng: Generator) -> tuple[Table, MemoryCollection]:
     """One collection of real reports."""
     table = Table(epsilon, RECORD, PUBLIC, design)
     public = table.encode_public({"region": rows.region.astype(str), "purchase": rows.purchase})
     held = {"age": rows.age, "state": rows.state}
     reports = table.survey.randomize(held, SeededForExperiments(int(rng.integers(1 << 62))), public=public)
-    return table, InMemory(table.survey, reports)
+    return table, MemoryCollection(table.survey, reports)
 
 
 # -- queries with their truth ------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def totals(rows: Rows, epsilon: float, design: Design, rng: Generator) -> Iterat
     yield from _groups(table, collected, rows)
 
 
-def _groups(table: Table, collected: InMemory, rows: Rows) -> Iterator[Seen]:
+def _groups(table: Table, collected: MemoryCollection, rows: Rows) -> Iterator[Seen]:
     where = CONDITIONS[0]
     held = where.holds(rows)
     found = []

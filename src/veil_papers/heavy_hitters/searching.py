@@ -1,6 +1,6 @@
 """Searches for heavy hitters on simulated people: who they are, which methods search, and how well each did.
 
-Supports are drawn, as `veil.engines.Drawn` explains. People are kept as the different values and how many hold each, so
+Supports are drawn, as `veil.engines.DrawnCollection` explains. People are kept as the different values and how many hold each, so
 that a run costs no more than its distinct values.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil import Study, StudyRun, hitters
 from veil.domain import Bits, Text
-from veil.engines import Drawn
+from veil.engines import DrawnCollection
 from veil.hitters import PEM, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs
 from veil.metrics import f1, found_mse, ncr
 from veil_papers.common import sweep
@@ -159,13 +159,13 @@ def random_strings(people: int, seed: int, bits: int = 64) -> Crowd:
 def search(study: Study, crowd: Crowd, seed: Seed) -> HeavyHitters:
     """A whole search; where it has several rounds, each asks people that were not asked before."""
     if isinstance(study, HitterSearch):
-        return study.read(Drawn.of_codes(study.survey, crowd.codes, crowd.counts, seed))
+        return study.read(DrawnCollection.of_codes(study.survey, crowd.codes, crowd.counts, seed))
     rng, run = np.random.default_rng(seed), StudyRun(study)
     waiting = rng.permutation(np.repeat(np.arange(len(crowd.codes)), crowd.counts))
     while run.round is not None:
         people, waiting = np.split(waiting, [round(crowd.people * run.round.people)])
         present, counts = np.unique(people, return_counts=True)
-        run.answer(Drawn.of_codes(run.round.survey, crowd.codes[present], counts, rng))
+        run.answer(DrawnCollection.of_codes(run.round.survey, crowd.codes[present], counts, rng))
     assert isinstance(run.result, HeavyHitters)
     return run.result
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from veil.engines import Drawn
+from veil.engines import DrawnCollection
 from veil.entropy import Words
 from veil.hitters import PEM, Continuations, cut, sensitivity_threshold
 from veil.view import prefix
@@ -113,7 +113,7 @@ def _last_round(pem: PEM, crowd: Crowd, seed: list[int]) -> int:
     bits, before = pem.lengths[-1], pem.lengths[-2]
     values = prefix(pem.domain, bits).apply(crowd.codes[:_TOP], Words(b""))
     known = Continuations(np.unique(cut(values, bits, before), axis=0), before, bits - before, None, text=True)
-    drawn = Drawn.of_codes(pem.survey, crowd.codes, crowd.counts, seed)
+    drawn = DrawnCollection.of_codes(pem.survey, crowd.codes, crowd.counts, seed)
     best = drawn.best((len(pem.lengths) - 1,), known, _TOP).candidates
     assert best is not None
     return len(set(keys(values).tolist()) & set(keys(best).tolist()))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Record
-from veil.engines import InMemory
+from veil.engines import MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.marginals import (
@@ -176,7 +176,7 @@ def ask(study: Any, people: Records, rng: Generator, *ways: Mapping[str, Any]) -
 def ask_each(study: Any, people: Records, rng: Generator) -> Answer:
     """The same with reports made person by person, for studies that read reports themselves."""
     reports = study.survey.reports(people.codes.astype(np.uint64), SeededForExperiments(int(rng.integers(1 << 62))))
-    return answers(study.read(InMemory(study.survey, reports)))
+    return answers(study.read(MemoryCollection(study.survey, reports)))
 
 
 @lru_cache(maxsize=256)

@@ -10,8 +10,8 @@ import pytest
 
 from veil import Bits, Text
 from veil.domain.strings import UTF8_IMPOSSIBLE, UTF8_START, advance_utf8, count_utf8_endings, utf8_endings
-from veil.engines import Drawn, InMemory
-from veil.engines.parts import Best
+from veil.engines import DrawnCollection, MemoryCollection
+from veil.engines.parts import TopCandidates
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, Continuations
 from veil.study.continuations import start, text_states
@@ -115,12 +115,12 @@ def test_what_is_no_text_displaces_nothing(oracle: str) -> None:
     """Few people and much noise: every candidate that stays can still become a text, also through transforms."""
     search = PEM(1.0, Text(5), 8, budget=2**14, oracle=oracle)
     held = ["zürich", "tea", "日本"] * 100
-    reports = InMemory(search.survey, search.survey.randomize(held, SeededForExperiments(5)))
+    reports = MemoryCollection(search.survey, search.survey.randomize(held, SeededForExperiments(5)))
     prefixes, tried = search._beginning(), 0
     for level in range(len(search.lengths)):
         candidates = search._candidates(prefixes, level)
         best = reports.best((level,), candidates, search.keep)
-        slow = Best(search.keep)
+        slow = TopCandidates(search.keep)
         for block in candidates.blocks():
             slow.offer(block, reports.support((level,), block).counts)
         assert np.array_equal(best.counts, slow.taken()[1])
@@ -135,7 +135,7 @@ def test_what_is_no_text_displaces_nothing(oracle: str) -> None:
 
 def test_drawn_supports_try_the_same() -> None:
     search = PEM(1.0, Text(6), 16)
-    found = search.read(Drawn(search.survey, ["naïve", "tea"] * 500, seed=1))
+    found = search.read(DrawnCollection(search.survey, ["naïve", "tea"] * 500, seed=1))
     assert all(begins_text(row.tobytes()) for row in found.estimates.candidates)
     every = [Continuations(search._beginning(), search.lengths[0] - search._step(0), search._step(0))]
     assert found.history[0].candidates < every[0].size

@@ -15,7 +15,7 @@ from tests.support.compiled_kernels import compiled
 from tests.support.numpy_device import NumpyDevice
 
 from veil import BLH, OLH, Bits, Survey
-from veil.engines import InMemory, gpu
+from veil.engines import MemoryCollection, gpu
 from veil.errors import EngineError, EngineWarning
 from veil.hitters import PEM
 from veil.hitters.rivals.segments import SegmentPairs
@@ -62,7 +62,7 @@ def test_tallies_are_the_same_bytes(oracle: Any, weights: Any) -> None:
     ],
 )
 def test_searches_are_the_same(study: Any, asked: str) -> None:
-    collected = InMemory(study.survey, study.survey.randomize(VALUES * 1021))
+    collected = MemoryCollection(study.survey, study.survey.randomize(VALUES * 1021))
     local, twin = study.read(collected), NumpyDevice()
     with counting_on(twin):
         assert study.read(collected) == local

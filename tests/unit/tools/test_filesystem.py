@@ -22,10 +22,10 @@ from veil.errors import LedgerError, StoreError
 from veil.histogram import Histogram
 from veil.shuffle.collection import make_folder
 from veil.shuffle.plan import Address
-from veil.shuffle.sequential.mixing import Memory
+from veil.shuffle.sequential.mixing import ShufflerMemory
 from veil.shuffle.sequential.onion import Key
-from veil.shuffle.submissions import Kept, Submission
-from veil.shuffle.submissions import Outbox as ShareOutbox
+from veil.shuffle.submissions import ShareStore, Submission
+from veil.shuffle.submissions import SubmissionOutbox as ShareOutbox
 from veil.tools.filesystem import atomic_replacement, open_private, write_atomically, write_secret
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
@@ -155,7 +155,7 @@ def outbox(folder: Path) -> None:
 
 
 def seal(folder: Path) -> None:
-    kept = Kept(folder, 8)
+    kept = ShareStore(folder, 8)
     body = bytes(16) + (1).to_bytes(4) + bytes(8)
     asyncio.run(kept.keep(body))
     kept.seal(None, kept.held)
@@ -168,7 +168,7 @@ def damaged_shares(folder: Path) -> None:
     log[-1] ^= 1
     (folder / "shares.log").write_bytes(log)
     (folder / "seal.json").unlink()
-    Kept(folder, 8).close()
+    ShareStore(folder, 8).close()
     assert (folder / "shares.damaged").exists()
 
 
@@ -178,7 +178,7 @@ def shares_on_their_way(folder: Path) -> None:
 
 def memory_of_a_shuffler(folder: Path) -> None:
     rows = np.zeros((2, 4), dtype=np.uint8)
-    Memory(folder, bytes(32)).remember(rows, rows)
+    ShufflerMemory(folder, bytes(32)).remember(rows, rows)
 
 
 def parties(protocol: str) -> Callable[[Path], None]:
@@ -294,4 +294,4 @@ def test_an_outbox_and_shares_that_are_no_regular_files_are_refused(tmp_path: Pa
         outbox(tmp_path)
     os.mkfifo(tmp_path / "shares.log")
     with pytest.raises(StoreError, match="got a fifo"):
-        Kept(tmp_path, 8)
+        ShareStore(tmp_path, 8)

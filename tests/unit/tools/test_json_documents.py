@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veil.cli.main import app
-from veil.device.web import Answer
+from veil.device.web import HttpResponse
 from veil.errors import VeilError, WireError
 from veil.files.value_file import ValueFile, read_lines
 from veil.results import load
-from veil.shuffle.plan import Plan
+from veil.shuffle.plan import CollectionPlan
 from veil.sql import read_schema
 from veil.study import study_from_json
 from veil.survey import Survey
@@ -52,7 +52,7 @@ def test_large_documents_are_refused_in_little_memory(name: str) -> None:
     try:
         with pytest.raises(WireError, match=expected):
             parse_json(body)
-        assert Answer(200, {}, body).document == {}
+        assert HttpResponse(200, {}, body).document == {}
         assert tracemalloc.get_traced_memory()[1] < ROOM
     finally:
         tracemalloc.stop()
@@ -94,7 +94,7 @@ DEEP = b'{"kind": "veil-result", "a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (".json", lambda path: study_from_json(path.read_bytes())),
         (".json", lambda path: Survey.from_json(path.read_text())),
         (".json", load),
-        (".json", Plan.read),
+        (".json", CollectionPlan.read),
         (".json", read_schema),
         (".jsonl", lambda path: list(read_lines(ValueFile(path), ["a"], "line", {}))),
     ],

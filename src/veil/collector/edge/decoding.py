@@ -23,7 +23,7 @@ _ID_COLUMN = "report_id"
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedReports:
     """Report ids and payloads of several requests, in the order of the ids; and what is wrong with each request.
 
     Ids are random: in their order nothing is left of the order in which the reports came. Of reports with the same id
@@ -44,7 +44,7 @@ def count_frames(survey: Survey, size: int) -> int:
     return size // each
 
 
-def decode_requests(survey: Survey, bodies: Sequence[bytes]) -> Decoded:
+def decode_requests(survey: Survey, bodies: Sequence[bytes]) -> DecodedReports:
     """Runs at the collector: the reports of all requests that are right as a whole."""
     problems: list[WireError | MismatchError | None] = [None] * len(bodies)
     _check(survey, bodies, 0, problems)
@@ -52,7 +52,7 @@ def decode_requests(survey: Survey, bodies: Sequence[bytes]) -> Decoded:
     frames = np.frombuffer(right, dtype=_frame(survey.layout.size))
     halves = frames["id"].copy().view(">u8").reshape(-1, 2)
     frames = frames[np.lexsort((halves[:, 1], halves[:, 0]))]
-    return Decoded(frames["id"].tobytes(), frames["payload"].tobytes(), len(frames), problems)
+    return DecodedReports(frames["id"].tobytes(), frames["payload"].tobytes(), len(frames), problems)
 
 
 def _check(

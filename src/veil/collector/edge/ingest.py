@@ -52,7 +52,7 @@ class Ingest:
         headers: dict[bytes, bytes],
         keep_alive: bool,
         charge: Charge | None = None,
-    ) -> Taken | None:
+    ) -> IngestRequest | None:
         """Take a request whose head has just come; return None if it goes the ordinary way."""
         if len(url) != _URL_BYTES or not (url.startswith(_BEGIN) and url.endswith(_END)):
             return None
@@ -64,7 +64,7 @@ class Ingest:
         stored = self._survey(url[len(_BEGIN) : len(_BEGIN) + _TASK_DIGITS].decode("latin-1"))
         if stored is None:
             return None
-        return Taken(self, connection, stored, headers.get(b"origin", b""), keep_alive, charge)
+        return IngestRequest(self, connection, stored, headers.get(b"origin", b""), keep_alive, charge)
 
     def _survey(self, task: str) -> StoredSurvey | None:
         """The survey, if it was looked up a while ago and is open; after a moment it is looked up again beside."""
@@ -115,7 +115,7 @@ class _Silent:
         """Nobody waits."""
 
 
-class Taken:
+class IngestRequest:
     """One request on the short way; to uvicorn's protocol it looks like the cycle of a request and its answer."""
 
     message_event = _Silent()

@@ -1,6 +1,6 @@
 """The versions of uvicorn that the collector's edge is tested with.
 
-`edge.Connection` extends uvicorn's protocol class and `ingest.Taken` takes the place of its request, neither of which
+`edge.Connection` extends uvicorn's protocol class and `ingest.IngestRequest` takes the place of its request, neither of which
 uvicorn promises to keep. So an untested version is refused at the start, before anything of it is imported.
 `tests/service/test_versions.py` compares the bounds with `pyproject.toml`, and its acceptance test runs both ends.
 

@@ -19,12 +19,12 @@ from typing import Any, ClassVar, NoReturn
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from veil.collector.edge.ingest import Ingest, Taken
+from veil.collector.edge.ingest import Ingest, IngestRequest
 from veil.collector.edge.limits import AddressLimit
 from veil.collector.http.routes import Charge
 from veil.collector.monitoring.logs import Seldom
 from veil.collector.monitoring.metrics import Metrics
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 
 BACKLOG = 1024
 """Connections that the system holds before they are taken; all of them may be taken at once."""
@@ -60,7 +60,7 @@ class Edge:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CollectorSettings,
         metrics: Metrics,
         most: int,
         limit: AddressLimit | None = None,
@@ -232,7 +232,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
-        if isinstance(self.cycle, Taken):
+        if isinstance(self.cycle, IngestRequest):
             self.cycle.release()
         super().connection_lost(exc)
 
@@ -333,7 +333,7 @@ class Connection(HttpToolsProtocol):
         self._phase = _WHOLE
         self._beside = self._chunk = self._skipped = 0
         super().on_message_complete()
-        if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+        if isinstance(self.cycle, IngestRequest) and not self.cycle.response_complete:
             self.cycle.begin()
 
     def on_response_complete(self) -> None:
@@ -366,7 +366,11 @@ class Connection(HttpToolsProtocol):
         if self._waits is self.edge.heads and self._beside:
             self.edge.count(reason)
             self._refuse(b"408 Request Timeout", b"too-slow", b"the head did not come in time")
-        elif self._waits is self.edge.bodies and isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+        elif (
+            self._waits is self.edge.bodies
+            and isinstance(self.cycle, IngestRequest)
+            and not self.cycle.response_complete
+        ):
             self.edge.count(reason)
             self._refuse(b"408 Request Timeout", b"too-slow", b"the body did not come in time")
         elif self._waits is self.edge.closing and reason != "answer-not-read" and self._gets_on():
@@ -398,7 +402,7 @@ class Connection(HttpToolsProtocol):
         """Wait where this connection now belongs; while a request is worked on, nowhere."""
         if self._phase == _BODY:
             self._wait_in(self.edge.bodies)
-            if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+            if isinstance(self.cycle, IngestRequest) and not self.cycle.response_complete:
                 self.cycle.hold()
         elif self.cycle is not None and not self.cycle.response_complete:
             self._wait_in(None)

@@ -24,7 +24,7 @@ from veil.collector.monitoring.logs import log
 from veil.collector.service import Service
 from veil.collector.store.base import StoredSurvey, TokenRecord
 from veil.collector.surveys import answers
-from veil.collector.surveys.answers import Reading
+from veil.collector.surveys.answers import ResultKey
 from veil.collector.surveys.catalogue import parsed, task_wanted
 from veil.collector.surveys.exporting import open_export
 from veil.errors import InputError, ServiceError, StoreError, WireError
@@ -226,7 +226,7 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
 
     limits = Limits(service.settings.query_megabytes, service.settings.query_seconds, service.check_stopping)
 
-    def prepare() -> tuple[StoredSurvey, answers.Query, Reading]:
+    def prepare() -> tuple[StoredSurvey, answers.Query, ResultKey]:
         # refuses what is wrong before it is written to the audit log
         query = answers.Query(**{**asked, "set": (), "candidates": None, **lists})
         stored = service.catalogue.look_up(task)

@@ -32,7 +32,7 @@ from veil.collector.store.block_reading import (
     sum_block,
     unpack_buckets,
 )
-from veil.collector.store.seen import Head, Memory, Seen, cut_into_runs, names_of, pages_of, sorted_names
+from veil.collector.store.seen import Head, SeenIds, SeenIdsCache, cut_into_runs, names_of, pages_of, sorted_names
 from veil.collector.store.sql import Connection
 from veil.collector.store.upkeep import Upkeep
 from veil.errors import StoreDamagedError, StoreError
@@ -75,7 +75,7 @@ class BlockStore(BlockReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._memory = Memory()
+        self._memory = SeenIdsCache()
         self._appending = threading.Lock()
         self._unfoldable: set[int] = set()
         self.folding = Upkeep()
@@ -193,7 +193,7 @@ class BlockStore(BlockReader):
             connection.execute("UPDATE counters SET sequence = ? WHERE survey = ?", (seen.mark, group.survey))
         return new
 
-    def _current(self, connection: Connection, survey: int, sequence: int, indexed: int, folds: int) -> Seen:
+    def _current(self, connection: Connection, survey: int, sequence: int, indexed: int, folds: int) -> SeenIds:
         """What is known of a survey's ids, brought up to what the database holds now; its runs must have been read."""
         seen = self._memory.of(survey)
         if seen.loaded != folds or seen.epoch != self.epoch:
@@ -249,7 +249,7 @@ class BlockStore(BlockReader):
                 self._load_heads(connection, survey, seen, missing[start : start + _HEADS_AT_ONCE])
         seen.loaded = folds
 
-    def _load_heads(self, connection: Connection, survey: int, seen: Seen, runs: Sequence[int]) -> None:
+    def _load_heads(self, connection: Connection, survey: int, seen: SeenIds, runs: Sequence[int]) -> None:
         """Read the heads of runs; a damaged one is made again from the ids."""
         try:
             with self.attempt(connection):
@@ -288,7 +288,9 @@ class BlockStore(BlockReader):
             raise self._damaged(survey, "its runs")
         return {run for run, *_ in rows}
 
-    def _known(self, connection: Connection, survey: int, seen: Seen, names: Sequence[bytes], ids: bytes) -> set[bytes]:
+    def _known(
+        self, connection: Connection, survey: int, seen: SeenIds, names: Sequence[bytes], ids: bytes
+    ) -> set[bytes]:
         """Those of the ids that the survey has."""
         found = seen.latest.intersection(names)
         suspects = seen.suspects(names, ids)
@@ -351,7 +353,7 @@ class BlockStore(BlockReader):
             seen.doubt()
             self._load(survey)
 
-    def _locked(self, connection: Connection, survey: int) -> tuple[int, Seen | None]:
+    def _locked(self, connection: Connection, survey: int) -> tuple[int, SeenIds | None]:
         """Up to which number ids are in runs, and what is known of them; None where its reports may be being erased."""
         self.lock(connection, survey)
         _, state, _, _, _, _, *counters = connection.execute(_STANDING, (survey,)).fetchone()
@@ -387,13 +389,13 @@ class BlockStore(BlockReader):
         listed = f"SELECT coalesce(max(run), 0) FROM {self.table('runs', survey)} WHERE survey = ?"  # noqa: S608
         (run,) = connection.execute(listed, (survey,)).fetchone()
         if not run:
-            return Seen().key
+            return SeenIds().key
         try:
             with self.attempt(connection):
                 ((_, head),) = self.read_pages(connection, survey, [(run, _HEAD)])
                 return Head.from_bytes(head).key
         except StoreError:
-            return Seen().key
+            return SeenIds().key
 
     def _fold(self, connection: Connection, survey: int, key: bytes, indexed: int) -> bool:
         """Fold as many of the ids beyond `indexed` as one transaction takes; False if there are none."""

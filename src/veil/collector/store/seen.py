@@ -67,7 +67,7 @@ def cut_into_runs(ids: bytes) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class MixedIds:
     """Ids as filters see them: two words each, mixed with a key; from these follow the places that an id sets."""
 
     key: bytes
@@ -75,7 +75,7 @@ class Mixed:
     step: Words
 
     @classmethod
-    def of(cls, key: bytes, ids: bytes) -> Mixed:
+    def of(cls, key: bytes, ids: bytes) -> MixedIds:
         """Mix ids; the key is random, so that nobody can send ids that a filter takes for others."""
         halves = _halves(ids)
         one, two = np.frombuffer(key, dtype="<u8").astype(np.uint64)
@@ -101,7 +101,7 @@ class Head:
     def of(cls, ids: bytes, key: bytes) -> Head:
         """The head of sorted ids."""
         is_set = np.zeros(_places_for(len(ids) // ID_BYTES), dtype=np.uint8)
-        is_set[Mixed.of(key, ids).places(len(is_set))] = 1
+        is_set[MixedIds.of(key, ids).places(len(is_set))] = 1
         return cls(key, [page[:ID_BYTES] for page in pages_of(ids)], np.packbits(is_set))
 
     def to_bytes(self) -> bytes:
@@ -174,7 +174,7 @@ class Columns:
 
 
 @dataclass
-class Seen:
+class SeenIds:
     """The ids of one survey up to a mark. The database counts in `folds` how often its runs changed.
 
     The runs known here are those of the count `loaded`, and `latest` holds what came after those of the count `folds`.
@@ -240,7 +240,7 @@ class Seen:
         for columns in self.columns:
             kind = columns.key, columns.size
             if kind not in places:
-                places[kind] = Mixed.of(columns.key, ids).places(columns.size)
+                places[kind] = MixedIds.of(columns.key, ids).places(columns.size)
             hits = columns.may_hold(places[kind])
             for i in np.flatnonzero(hits).tolist():
                 for place in columns.pages(names[i], int(hits[i])):
@@ -248,17 +248,17 @@ class Seen:
         return found
 
 
-class Memory:
+class SeenIdsCache:
     """What is known of several surveys, within a bound: those that were used last."""
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
         self.most_bytes = most_bytes
-        self._seen: OrderedDict[int, Seen] = OrderedDict()
+        self._seen: OrderedDict[int, SeenIds] = OrderedDict()
 
-    def of(self, survey: int) -> Seen:
+    def of(self, survey: int) -> SeenIds:
         """What is known of a survey, perhaps nothing yet."""
         if survey not in self._seen:
-            self._seen[survey] = Seen()
+            self._seen[survey] = SeenIds()
         self._seen.move_to_end(survey)
         return self._seen[survey]
 

@@ -28,8 +28,8 @@ import numpy as np
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.store.base import Store, StoredSurvey
 from veil.collector.surveys.catalogue import parsed_study, read_by
-from veil.collector.surveys.collection import InStore, InterruptedReadingError, StoreJournal, at_once
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.collection import InterruptedReadingError, StoreCollection, StoreJournal, at_once
+from veil.collector.surveys.rounds import RunningStudies
 from veil.collector.surveys.tallying import is_maintained
 from veil.errors import EmptyError, InputError, MismatchError, ServiceError, WireError
 from veil.results.base import Result
@@ -88,7 +88,7 @@ def _none() -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ResultKey:
     """What is to be read: a study of a task, by their digests, from the reports up to a mark."""
 
     task: str
@@ -101,7 +101,7 @@ class Reading:
     """Return how many damaged reports the result lacks, once it is read. Blocks."""
 
 
-class Readings:
+class ResultCache:
     """Runs beside one event loop, which alone touches it. Quick readings never wait for long ones."""
 
     def __init__(self, metrics: Metrics, quick: ReaderThreads, long: ReaderThreads) -> None:
@@ -109,7 +109,7 @@ class Readings:
         self._kept: OrderedDict[Place, tuple[int, Result, int]] = OrderedDict()
         self._under_way: dict[tuple[Place, int], asyncio.Task[Result]] = {}
 
-    async def result(self, reading: Reading) -> Result:
+    async def result(self, reading: ResultKey) -> Result:
         """What was found: remembered, under way already, or read now. Whoever goes away leaves it to the others."""
         place = reading.task, reading.study
         mark, kept, _ = self._kept.get(place, (-1, None, 0))
@@ -123,7 +123,7 @@ class Readings:
             self._under_way[place, reading.mark] = task
         return await asyncio.shield(task)
 
-    async def _made(self, place: Place, reading: Reading) -> Result:
+    async def _made(self, place: Place, reading: ResultKey) -> Result:
         start = time.perf_counter()
         try:
             found, size = await (self._long if reading.long else self._quick).run(lambda: _with_size(reading.read()))
@@ -173,7 +173,7 @@ _MOST_SETTINGS = 32
 
 
 @dataclass(frozen=True)
-class Query:
+class AnswerRequest:
     """What an analyst asks for: parameters of the reading as NAME=VALUE, the level of intervals, and the form.
 
     `candidates` are the values to count, where the study takes them; `study` is another study of the same task, or the
@@ -223,12 +223,12 @@ class Query:
 
 def prepare(
     store: Store,
-    studies: Studies,
+    studies: RunningStudies,
     stored: StoredSurvey,
-    query: Query,
+    query: AnswerRequest,
     check: Callable[[], object] = at_once,
     limits: Limits | None = None,
-) -> Reading:
+) -> ResultKey:
     """What has to be read for an answer, from the reports so far; refuses what can be refused before that.
 
     `limits` bound the reading itself: None where an operator reads in a process of their own.
@@ -246,18 +246,18 @@ def prepare(
 
 def _prepared(
     store: Store,
-    studies: Studies,
+    studies: RunningStudies,
     stored: StoredSurvey,
-    query: Query,
+    query: AnswerRequest,
     check: Callable[[], object],
     limits: Limits | None,
-) -> Reading:
+) -> ResultKey:
     run = store.study_of(stored.task) if query.study is None else None
     if run is not None:
         if query.set or query.candidates is not None:
             raise InputError("a study of several rounds was read as it was published: leave set and candidates out")
         takes = StoreJournal(store, run.id)
-        return Reading(
+        return ResultKey(
             stored.task, run.id, 0, False, lambda: _checked(studies.result(run), stored), lambda: takes.missing
         )
     survey = read_by(stored)
@@ -271,7 +271,7 @@ def _prepared(
         if journal is not None and reports:
             journal.note_missing(0, reports)
 
-    collected = InStore(store, stored, survey, check=check, note=note)
+    collected = StoreCollection(store, stored, survey, check=check, note=note)
     if collected.people < stored.minimum:
         raise _too_few(stored)
     # what is kept as a tally is read at once; a reading of the published study is written down as it goes
@@ -300,7 +300,7 @@ def _prepared(
                 raise InputError(f"{problem}: export the reports instead") from None
             raise
 
-    return Reading(stored.task, digest(study.to_json()), collected.mark, not kept, read, missing)
+    return ResultKey(stored.task, digest(study.to_json()), collected.mark, not kept, read, missing)
 
 
 def without(missing: int) -> list[str]:
@@ -311,7 +311,7 @@ def without(missing: int) -> list[str]:
     return [f"{missing:,} {are} damaged in the collector's database and not counted here."]
 
 
-def written(stored: StoredSurvey, query: Query, found: Result, missing: int = 0) -> tuple[bytes, str]:
+def written(stored: StoredSurvey, query: AnswerRequest, found: Result, missing: int = 0) -> tuple[bytes, str]:
     """An answer as bytes, and its media type. In JSON a remark says how many damaged reports it lacks."""
     form, hide = FORMS[query.format], None if query.all else "all=true"
     if form == "json":
@@ -324,7 +324,7 @@ def written(stored: StoredSurvey, query: Query, found: Result, missing: int = 0)
     return body, FORMATS[form]
 
 
-def _recorded(study: OneRound[Any], journal: StoreJournal, collected: InStore) -> Result:
+def _recorded(study: OneRound[Any], journal: StoreJournal, collected: StoreCollection) -> Result:
     """A reading that goes on where one before it was broken off."""
     try:
         run = StudyRun(study, journal)

@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.seen import FOLDED
 from veil.collector.surveys.tallying import is_maintained
 from veil.device.statements import odds_statement
@@ -39,7 +39,7 @@ def figures(study: Study) -> dict[str, Any]:
     >>> known["epsilon"], known["odds"], known["guess_percent"], known["rounds"]
     ('1', '2.72', '73.11', 1)
     """
-    survey, promise, settings = study.survey, study.guarantee, Settings()
+    survey, promise, settings = study.survey, study.guarantee, CollectorSettings()
     names = sorted({question.mechanism.name for question in survey.questions[:_MAX_MECHANISMS]})
     first = next(study.rounds())
     return {

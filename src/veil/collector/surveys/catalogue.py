@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from veil.collector.access import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
-from veil.collector.settings import Settings
+from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Store, StoredSurvey
 from veil.device.client import ROUND_PURPOSE, RoundPart
 from veil.device.verification import (
@@ -100,7 +100,7 @@ def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKe
     return {**published(stored, key), "part": _signed(canonical(part.to_json()), ROUND_PURPOSE, key), **shown}
 
 
-def for_devices(settings: Settings, store: Store, stored: StoredSurvey) -> Json:
+def for_devices(settings: CollectorSettings, store: Store, stored: StoredSurvey) -> Json:
     """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
     key = None
     made_here = settings.database_file is not None and not is_signed_for(store)  # a server's collectors have theirs

@@ -14,7 +14,7 @@ from typing import Any
 
 from veil.collector.store.base import Store, StoredSurvey, StoredTally
 from veil.collector.surveys.tallying import caught_up, is_maintained, stored_reports
-from veil.engines import Streamed
+from veil.engines import ReportStream
 from veil.errors import EmptyError, InputError, LimitError, ServiceError, StoreError
 from veil.mechanisms import FrequencyOracle, LinearHashing
 from veil.reports.columns import Reports
@@ -47,7 +47,7 @@ def at_once() -> None:
     """Nothing stops a reading."""
 
 
-class InStore(Streamed):
+class StoreCollection(ReportStream):
     """All reports of a survey up to a mark. Where a tally is kept, it is caught up first and is what `tally` returns.
 
     `check` is called before every chunk, and raises a ServiceError where the collector stops. A `limited` one refuses

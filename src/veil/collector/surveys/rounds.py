@@ -25,7 +25,7 @@ from veil.collector.surveys.catalogue import (
     read_by,
     whole_number,
 )
-from veil.collector.surveys.collection import InStore, InterruptedReadingError, StoreJournal, at_once
+from veil.collector.surveys.collection import InterruptedReadingError, StoreCollection, StoreJournal, at_once
 from veil.collector.surveys.tallying import catch_up, is_maintained
 from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError
@@ -38,7 +38,7 @@ _MOST_REMEMBERED = 1_000
 _MOST = 2**40
 
 
-class Studies:
+class RunningStudies:
     """The studies of a collector. Its methods block: call them from a thread, except `recall`."""
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Callable[[], float] = time.time) -> None:
@@ -250,7 +250,7 @@ class Studies:
             stored = self._catalogue.close(task)
             self._remembered.pop(found.id, None)
             note = partial(StoreJournal(self._store, found.id).note_missing, run.finished)
-            run.answer(InStore(self._store, stored, run.round.survey, check=check, limited=False, note=note))
+            run.answer(StoreCollection(self._store, stored, run.round.survey, check=check, limited=False, note=note))
             read += 1
         self._store.finish_study(found.id)
         return read

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.local import InFiles, Streamed, within
-from veil.engines.parts import Advance, Best, Ranges, Watch, unwatched
+from veil.engines.local import FileCollection, ReportStream, within
+from veil.engines.parts import Advance, Ranges, TopCandidates, Watch, unwatched
 from veil.engines.spark import tasks
 from veil.engines.spark.pieces import Files, Piece, found_files
 from veil.engines.spark.session import finished, raised, told, watched
@@ -102,10 +102,10 @@ class _Table:
         return _Table(self.rows.coalesce(most), self.names, min(most, self.tasks))
 
 
-class SparkCollected(Streamed):
+class SparkCollection(ReportStream):
     """Runs at the driver: the reports of one survey, counted on Spark.
 
-    `SparkCollected.files(spark, survey, paths)` reads files by themselves; `SparkCollected.frame(spark, survey, frame)`
+    `SparkCollection.files(spark, survey, paths)` reads files by themselves; `SparkCollection.frame(spark, survey, frame)`
     takes a table of Spark's. All that a study takes is equal to what it takes on one machine, to the last bit. Every
     pass must see the same reports as the first: rows and a checksum are compared, and nothing counts where they differ.
     """
@@ -137,7 +137,7 @@ class SparkCollected(Streamed):
         watch: Watch = unwatched,
         *,
         pieces: int | None = None,
-    ) -> SparkCollected:
+    ) -> SparkCollection:
         """Files of reports, or folders of them, that every worker can open; `pieces` is the number of tasks.
 
         Where files have a column `report_id`, reports with the same id count once.
@@ -161,7 +161,7 @@ class SparkCollected(Streamed):
         watch: Watch = unwatched,
         *,
         unique: str | None = None,
-    ) -> SparkCollected:
+    ) -> SparkCollection:
         """A table with a column `payload` of bytes, and the survey's public columns beside it as `public.NAME`.
 
         Without those, a payload holds them too, as it travels. `unique` names a column of ids: of reports with the same
@@ -186,11 +186,11 @@ class SparkCollected(Streamed):
             chosen, names = least.select("kept.*", own.isNull().alias("missing")), [*names, tasks.MISSING]
         return cls(spark, survey, _Table(chosen, tuple(names), parallel(spark)), watch=watch)
 
-    def where(self, **ranges: tuple[int, int]) -> SparkCollected:
+    def where(self, **ranges: tuple[int, int]) -> SparkCollection:
         self._only_people()
         within_ = Ranges.of(self.survey, ranges)
         joined = within_ if self._ranges is None else self._ranges.joined(within_)
-        return SparkCollected(self._spark, self.survey, self._source, ranges=joined, watch=self._watch)
+        return SparkCollection(self._spark, self.survey, self._source, ranges=joined, watch=self._watch)
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class SparkCollected(Streamed):
     def fingerprint(self) -> str:
         """Of files that of the local engine, so that a run may go on here or there; of a table rows and checksum."""
         if self._files is not None:
-            whole = InFiles(self.survey, self._files.names).fingerprint
+            whole = FileCollection(self.survey, self._files.names).fingerprint
             return whole if self._ranges is None else within(whole, self._ranges)
         if self._seen is None:
             _ = self.people
@@ -324,7 +324,9 @@ class SparkCollected(Streamed):
         if alone:
             yield 0, tasks.best_of(np.sum(alone, axis=0, dtype=np.int64), keep)
 
-    def _search(self, questions: Questions, continuations: Continuations, best: Best, advance: Advance) -> None:
+    def _search(
+        self, questions: Questions, continuations: Continuations, best: TopCandidates, advance: Advance
+    ) -> None:
         suffixes = continuations.suffixes
         arguments: Arguments = {
             "questions": tuple(questions),
@@ -368,7 +370,7 @@ class SparkCollected(Streamed):
 
     def _streamed(self) -> Iterator[Reports]:
         if self._files is not None:
-            yield from InFiles(self.survey, self._files.names).chunks()
+            yield from FileCollection(self.survey, self._files.names).chunks()
             return
         names = [name for name in self._source.arguments["names"] if name != tasks.MISSING]
         for batch in _streamed(self._spark, self._source.frame(), names):

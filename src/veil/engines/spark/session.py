@@ -1,6 +1,6 @@
 """A session of Spark for the command line: the settings that veil needs, and one sentence where Spark cannot start.
 
-Whoever has a session hands it to `SparkCollected` as it is: nothing here is needed then.
+Whoever has a session hands it to `SparkCollection` as it is: nothing here is needed then.
 
 A job of Spark from the driver's side: run to its end, watched by its stages, its failures told in one sentence.
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veil.engines.parts import Best, Ranges, answers, count_answers, count_jointly, count_support, count_up
+from veil.engines.parts import Ranges, TopCandidates, answers, count_answers, count_jointly, count_support, count_up
 from veil.errors import EngineError, VeilError, WireError
 from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
@@ -308,7 +308,7 @@ def best_of(counts: NDArray[np.int64], keep: int | None) -> bytes:
     """The counts of a block as bytes; with `keep`, the places and counts of the largest, ties in their order."""
     if keep is None:
         return counts.astype("<i8").tobytes()
-    best = Best(keep)
+    best = TopCandidates(keep)
     best.offer_at(counts, lambda places: places)
     places, kept = best.taken()
     return places.astype("<i8").tobytes() + kept.astype("<i8").tobytes()

@@ -21,7 +21,7 @@ from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k, codes_of
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
-from veil.study import Collected
+from veil.study import Collection
 from veil.study.continuations import Continuations, start
 from veil.survey import AllOf, OneOf, Question, Survey
 from veil.tools.numbers import convert_int_fields, is_int
@@ -79,7 +79,7 @@ class SegmentPairs(HitterSearch):
         whole = Question(OLH(self.epsilon, view.domain), view)
         return Survey(OneOf((len(pairs), whole), *((TESTED - 1, pair) for pair in pairs)))
 
-    def answer(self, collected: Collected) -> HeavyHitters:
+    def answer(self, collected: Collection) -> HeavyHitters:
         history, kept = [], []
         for i in range(self.segments):
             asked = [1 + 2 * p + pair.index(i) for p, pair in enumerate(self.pairs) if i in pair]
@@ -92,7 +92,7 @@ class SegmentPairs(HitterSearch):
         codes = np.stack([self._joined([kept[i][c] for i, c in enumerate(value)]) for value in values])
         return after_test(collected, 0, codes, self.domain, self.k, tuple(history))
 
-    def _agreeing(self, collected: Collected, kept: list[NDArray[Any]]) -> list[tuple[int, ...]]:
+    def _agreeing(self, collected: Collection, kept: list[NDArray[Any]]) -> list[tuple[int, ...]]:
         """Places of segments whose pairs are all among the best; pairs are added until there are more than k values."""
         scores = {}
         for p, (a, b) in enumerate(self.pairs):
@@ -191,7 +191,7 @@ class MultipleChannel(HitterSearch):
             return Survey(OneOf((len(parts), whole), *((TESTED - 1, part) for part in parts)))
         return Survey(AllOf(whole, OneOf(*((1, part) for part in parts))))
 
-    def answer(self, collected: Collected) -> HeavyHitters:
+    def answer(self, collected: Collection) -> HeavyHitters:
         history = []
         codes = [start() for _ in range(self.channels)]
         for i, view in enumerate(self.views):

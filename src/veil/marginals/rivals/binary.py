@@ -25,7 +25,7 @@ from veil.marginals.result import Inference, Marginals
 from veil.marginals.study import CALM, Names, ViewStudy
 from veil.marginals.tables import Places, spread
 from veil.results.laws import SupportNoise
-from veil.study import Collected
+from veil.study import Collection
 from veil.survey import EachOf, ListedBits
 from veil.tools.numbers import is_int
 from veil.view import Bit, bits_of, width_of
@@ -199,6 +199,6 @@ class BinaryCALM(ViewStudy[BinaryMarginals]):
         sets = tuple(tuple(named[name] for name in names) for names in self._views)
         return EachOf(ListedBits(self.domain, sets), self.oracle)
 
-    def answer(self, collected: Collected) -> BinaryMarginals:
+    def answer(self, collected: Collection) -> BinaryMarginals:
         """Runs at the collector: the tables of all views of bits, unbiased; everything else follows from them."""
         return BinaryMarginals(**self._read(collected, self._views))

@@ -30,7 +30,7 @@ from veil.mechanisms import GRR
 from veil.privacy import decimal_text
 from veil.results.laws import SupportNoise
 from veil.results.units import Unit
-from veil.study import Collected
+from veil.study import Collection
 from veil.survey import EachOf, Parities, Survey
 
 Floats = NDArray[np.float64]
@@ -208,7 +208,7 @@ class FourierMarginals(JointStudy[FourierCoefficients]):
         """One coefficient per person, drawn with equal chances."""
         return Survey(EachOf(Parities(self.domain, self.k), lambda domain: GRR(self.epsilon, domain)))
 
-    def answer(self, collected: Collected) -> FourierCoefficients:
+    def answer(self, collected: Collection) -> FourierCoefficients:
         """Runs at the collector: all coefficients, unbiased."""
         tally, response = collected.tally(), self._response
         counts = np.array([part.counts for part in tally.parts])

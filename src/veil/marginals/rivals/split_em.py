@@ -28,7 +28,7 @@ from veil.marginals.tables import MOST_CELLS, Places, Views, marginal_of, neares
 from veil.mechanisms import GRR
 from veil.privacy import decimal_text, split_epsilon
 from veil.results.laws import SupportNoise
-from veil.study import Collected
+from veil.study import Collection
 from veil.survey import AllOf, Question, Survey
 from veil.tools.limits import check
 from veil.view import Project
@@ -180,7 +180,7 @@ class SplitEM(JointStudy[SplitReports]):
         views = [Project(self.domain, (name,)) for name in self.domain.names]
         return Survey(AllOf(*(Question(GRR(each, view.domain), view) for view in views)))
 
-    def answer(self, collected: Collected) -> SplitReports:
+    def answer(self, collected: Collection) -> SplitReports:
         """Runs at the collector: how often each combination of reports occurred."""
         many = f"{len(self.domain.names)} attributes"
         return SplitReports(
@@ -197,7 +197,7 @@ class SplitEM(JointStudy[SplitReports]):
         )
 
 
-def counted_together(collected: Collected, views: Views) -> Ints:
+def counted_together(collected: Collection, views: Views) -> Ints:
     """How many people's reports say each combination of values, for each view: its table, one after another.
 
     Everybody answered every question, so pieces of their answers have the same rows.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.oracle import KeptSign
+from veil.mechanisms.oracle import SignResponse
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
 from veil.results.mean import Coefficients
@@ -22,7 +22,7 @@ _LARGEST = 1 << 24
 
 
 @dataclass(frozen=True, init=False)
-class HaarResponse(KeptSign):
+class HaarResponse(SignResponse):
     """Codes are nodes of one level of a binary tree: pair a = code >> 1, on the left (0) or right (1) side of it.
 
     Draw a row j of the Hadamard matrix of order K >= pairs, and report the sign (-1)^(popcount(j & a) + side): kept

@@ -55,7 +55,7 @@ _MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Moments:
+class ReportMoments:
     """Sums over reports, each turned into an unbiased place t between the first cell (0) and the last (1).
 
     Exact, and they add up over mechanisms: each report is unbiased on its own, so their mean is too.
@@ -72,10 +72,10 @@ class Moments:
     at: tuple[Fraction, Fraction, Fraction]
     """What it adds up to at least where people's mean place is 0, 1/2 and 1: through these it is a parabola."""
 
-    def __add__(self, other: Moments) -> Moments:
-        if not isinstance(other, Moments):
+    def __add__(self, other: ReportMoments) -> ReportMoments:
+        if not isinstance(other, ReportMoments):
             return NotImplemented
-        return Moments(
+        return ReportMoments(
             self.people + other.people,
             self.weight + other.weight,
             self.square + other.square,
@@ -284,12 +284,12 @@ class MeanMechanism(NumericMechanism):
             raise MismatchError("this tally's sums are larger than its reports can be")
         return tally
 
-    def moments(self, tally: Tally) -> Moments:
+    def moments(self, tally: Tally) -> ReportMoments:
         """Runs at the collector: the tally's sums, as unbiased places; of a tally that may be empty."""
         total, low, high = (int(count) for count in tally.counts)
         square = low + (high << _HALF)
         base = self._first_moment(Fraction(0))
-        return Moments(
+        return ReportMoments(
             tally.people,
             tally.weight,
             tally.square,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.oracle import KeptSign, PureOracle
+from veil.mechanisms.oracle import PureOracle, SignResponse
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
 from veil.results.laws import SupportNoise
@@ -22,7 +22,7 @@ _LARGEST = 2**63  # 2 j + bit must fit into 64 bits
 
 
 @dataclass(frozen=True, init=False)
-class HadamardResponse(KeptSign, PureOracle):
+class HadamardResponse(SignResponse, PureOracle):
     """Draw a row j of the Hadamard matrix of order K >= d, and report the sign H[j, v] = (-1)^popcount(j & v) of the
     held value v in it: kept with probability p, flipped otherwise.
 

@@ -27,7 +27,7 @@ _HEADINGS = {"frequency": "share", "stderr": "standard error", "std": "standard 
 
 
 @dataclass(frozen=True)
-class Cells:
+class TextColumn:
     """One column of texts. `texts` may wrap where it is text; a number, a time or an interval never does."""
 
     heading: str
@@ -38,13 +38,13 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ResultLayout:
     """One result for people to read: a grid with one row per value, or pairs of names and texts where it is one row."""
 
     title: str
-    grid: list[Cells]
+    grid: list[TextColumn]
     pairs: list[tuple[str, str]]
-    lists: list[tuple[str, list[Cells]]]
+    lists: list[tuple[str, list[TextColumn]]]
     remarks: list[str]
     bars: list[float]
     """What share of the largest one each row of the grid has; empty where rows have no shares."""
@@ -62,7 +62,7 @@ def show(
     title: str = "",
     truth: Truth | None = None,
     hide: str | None = None,
-) -> Shown:
+) -> ResultLayout:
     """Everything that is shown of one result; of lists among its facts, at most MOST_LISTED rows.
 
     With `hide`, which says how to see everything, what is not significant is left out: see `Result.told`.
@@ -83,7 +83,7 @@ def show(
     bars = [max(share, 0.0) / most for share in shares] if most > 0 else []
     verdict = next((name for name in ("significant", "changed") if name in table.column_names), None)
     doubtful = [] if verdict is None else table[verdict].to_pylist()
-    return Shown(
+    return ResultLayout(
         title or _title(result),
         [] if alone else grid,
         pairs,
@@ -95,7 +95,7 @@ def show(
     )
 
 
-def result_cells(table: pyarrow.Table, level: float, *, errors: bool = False) -> list[Cells]:
+def result_cells(table: pyarrow.Table, level: float, *, errors: bool = False) -> list[TextColumn]:
     """The columns of a table; standard errors are left out beside intervals, which say the same, unless asked for."""
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     units = {field.name: Unit.of_field(field) for field in table.schema}
@@ -113,7 +113,7 @@ def fact_pairs(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float
     return [(column.heading, column.texts[0]) for column in cells]
 
 
-def fact_lists(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float) -> list[tuple[str, list[Cells]]]:
+def fact_lists(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float) -> list[tuple[str, list[TextColumn]]]:
     """Facts that are lists of objects, as columns under a title."""
     made = []
     for name, rows in facts.items():
@@ -132,7 +132,7 @@ def _cells(
     *,
     errors: bool = False,
     keys: Sequence[str] = (),
-) -> list[Cells]:
+) -> list[TextColumn]:
     made = [_one(escape_text(name.replace("_", " ")), columns[name], units[name]) for name in keys]  # as they are named
     for name, column in columns.items():
         unit = units[name]
@@ -146,12 +146,12 @@ def _cells(
             continue
         if name == "from" and "to" in columns:
             pairs = zip(column, columns["to"], strict=True)
-            made.append(Cells("range", [_range(unit, low, high) for low, high in pairs], unit))
+            made.append(TextColumn("range", [_range(unit, low, high) for low, high in pairs], unit))
         elif name.endswith("low") and (high := f"{name.removesuffix('low')}high") in columns:
             ends = [unit.interval(*pair) for pair in zip(column, columns[high], strict=True)]
             interval = f"{100 * level:g} % interval"
             of = _heading(name.removesuffix("low").rstrip("_"))
-            made.append(Cells(f"{of}, {interval}" if of else interval, ends, unit))
+            made.append(TextColumn(f"{of}, {interval}" if of else interval, ends, unit))
         else:
             made.append(_one(_heading(name), column, unit))
     return made
@@ -159,7 +159,7 @@ def _cells(
 
 def _named_cells(
     columns: Mapping[str, Sequence[Any]], units: Mapping[str, Unit], level: float, *, errors: bool
-) -> list[Cells]:
+) -> list[TextColumn]:
     """Columns under their own names, which mean nothing here: an interval is known by what stands before it."""
     made, names, place = [], list(columns), 0
     while place < len(names):
@@ -173,14 +173,14 @@ def _named_cells(
             made.append(_one(f"{heading}, {_HEADINGS['stderr']}", columns[of[0]], unit))
         ends = [unit.interval(*pair) for pair in zip(columns[of[1]], columns[of[2]], strict=True)]
         interval = f"{100 * level:g} % interval"
-        made.append(Cells(f"{heading}, {interval}" if errors else interval, ends, unit))
+        made.append(TextColumn(f"{heading}, {interval}" if errors else interval, ends, unit))
         place += 3
     return made
 
 
-def _one(heading: str, column: Sequence[Any], unit: Unit) -> Cells:
+def _one(heading: str, column: Sequence[Any], unit: Unit) -> TextColumn:
     items = [[Unit("label").text(item) for item in cell] for cell in column] if unit.name == "items" else None
-    return Cells(heading, [unit.text(cell) for cell in column], unit, items)
+    return TextColumn(heading, [unit.text(cell) for cell in column], unit, items)
 
 
 def _low(name: str) -> str:
@@ -225,7 +225,7 @@ def to_html(result: Result, *, level: float = 0.95, top: int = 20, truth: Truth 
     return f'<div class="veil-result">{"".join(parts)}</div>'
 
 
-def _part(one: Shown) -> str:
+def _part(one: ResultLayout) -> str:
     made = [f"<p><strong>{escape(one.title)}</strong></p>"]
     if one.grid:
         made.append(_table(one.grid))
@@ -239,7 +239,7 @@ def _part(one: Shown) -> str:
     return "".join(made)
 
 
-def _table(grid: Sequence[Cells]) -> str:
+def _table(grid: Sequence[TextColumn]) -> str:
     head = "".join(f"<th>{escape(cells.heading)}</th>" for cells in grid)
     rows = []
     for row in range(len(grid[0].texts)):

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from veil.results.base import Result, Truth
-from veil.results.render.layout import Cells, Shown, show
+from veil.results.render.layout import ResultLayout, TextColumn, show
 
 _BAR, _GAP = 12, 2
 _LEAST = 16
@@ -56,7 +56,7 @@ def render(
 class Rendered:
     """Results as rich prints them, at any width."""
 
-    shown: tuple[Shown, ...]
+    shown: tuple[ResultLayout, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for i, one in enumerate(self.shown):
@@ -81,7 +81,7 @@ class _Page:
         lines = Text(text).wrap(self.console, max(width, 1), overflow="fold")
         return [line.plain.rstrip() for line in lines]
 
-    def cell(self, cells: Cells, row: int, width: int) -> list[str]:
+    def cell(self, cells: TextColumn, row: int, width: int) -> list[str]:
         """One cell in lines: sets break between items, other text between words."""
         if cells.items is None:
             return self.wrapped(cells.texts[row], width) if cells.unit.is_text else [cells.texts[row]]
@@ -95,7 +95,7 @@ class _Page:
         return lines or [""]
 
 
-def _lines(one: Shown, page: _Page) -> Iterator[Text]:
+def _lines(one: ResultLayout, page: _Page) -> Iterator[Text]:
     for line in page.wrapped(one.title, page.width):
         yield Text(line, style="bold")
     if one.grid and one.grid[0].texts:
@@ -119,7 +119,9 @@ def _lines(one: Shown, page: _Page) -> Iterator[Text]:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _grid(grid: Sequence[Cells], page: _Page, bars: Sequence[float] = (), faint: Sequence[bool] = ()) -> Iterator[Text]:
+def _grid(
+    grid: Sequence[TextColumn], page: _Page, bars: Sequence[float] = (), faint: Sequence[bool] = ()
+) -> Iterator[Text]:
     widths = _widths(grid, page.width)
     if widths is None:
         for row in range(len(grid[0].texts)):
@@ -140,7 +142,7 @@ def _grid(grid: Sequence[Cells], page: _Page, bars: Sequence[float] = (), faint:
             yield text
 
 
-def _beside(cells: Sequence[list[str]], grid: Sequence[Cells], widths: Sequence[int]) -> Iterator[str]:
+def _beside(cells: Sequence[list[str]], grid: Sequence[TextColumn], widths: Sequence[int]) -> Iterator[str]:
     """Cells of several lines next to each other; numbers to the right."""
     for i in range(max(map(len, cells))):
         parts = []
@@ -151,7 +153,7 @@ def _beside(cells: Sequence[list[str]], grid: Sequence[Cells], widths: Sequence[
         yield (" " * _GAP).join(parts).rstrip()
 
 
-def _widths(grid: Sequence[Cells], width: int) -> list[int] | None:
+def _widths(grid: Sequence[TextColumn], width: int) -> list[int] | None:
     """How wide each column is; None where numbers and whole items do not fit beside each other."""
     natural = [max(_heading_width(cells), *map(cell_len, cells.texts)) for cells in grid]
     over = sum(natural) + _GAP * (len(grid) - 1) - width
@@ -166,7 +168,7 @@ def _widths(grid: Sequence[Cells], width: int) -> list[int] | None:
     return natural
 
 
-def _least(cells: Cells, full: int, width: int) -> int:
+def _least(cells: TextColumn, full: int, width: int) -> int:
     """The fewest columns that cut nothing: of text, its longest word or item, unless no line has room for that."""
     if not cells.unit.is_text:
         return full
@@ -178,7 +180,7 @@ def _least(cells: Cells, full: int, width: int) -> int:
     return max(_heading_width(cells), longest)
 
 
-def _heading_width(cells: Cells) -> int:
+def _heading_width(cells: TextColumn) -> int:
     """Headings wrap, between words."""
     return max(map(cell_len, cells.heading.split()), default=0)
 
@@ -186,7 +188,7 @@ def _heading_width(cells: Cells) -> int:
 # -- names and texts ---------------------------------------------------------------------------------------------------
 
 
-def _block(grid: Sequence[Cells], row: int, page: _Page) -> Iterator[Text]:
+def _block(grid: Sequence[TextColumn], row: int, page: _Page) -> Iterator[Text]:
     """One row as lines: its first cell, then the others by name."""
     first = grid[0]
     bare = first.unit.is_text or first.heading == "range"

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from veil.entropy import Batch, Keyed
 from veil.errors import PartyError, WireError
 from veil.shuffle.peos.dgk import Pool, PublicKey, SecretKey
-from veil.shuffle.peos.schedule import Round, Schedule
-from veil.shuffle.plan import Plan
+from veil.shuffle.peos.schedule import HidingRound, Schedule
+from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.protocol import Attempt, Bytes, Elements, Protocol
 
 Filling = asyncio.Future[None]
@@ -83,7 +83,7 @@ class Peos(Protocol):
 
     name: ClassVar[str] = "peos"
 
-    def __init__(self, plan: Plan, secret: SecretKey | None = None, *, renewing: bool = True) -> None:
+    def __init__(self, plan: CollectionPlan, secret: SecretKey | None = None, *, renewing: bool = True) -> None:
         super().__init__(plan)
         self._schedule = Schedule(len(plan.shufflers))
         self._secret = secret
@@ -159,7 +159,7 @@ class Peos(Protocol):
         return Keyed(attempt.secret).words(self.plan.fakes)
 
     async def _hide(
-        self, one: Round, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool, filling: Filling
+        self, one: HidingRound, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool, filling: Filling
     ) -> None:
         """Seekers pass on what they have; hiders add up what they get."""
         attempt.stage(f"round {one.number}: hiding")
@@ -186,7 +186,7 @@ class Peos(Protocol):
             state.ciphertexts = found.pop(passing).reshape(rows, self._key.size)
         state.add([self._read(data) for data in found.values()])
 
-    async def _agreed(self, one: Round, attempt: Attempt) -> bytes:
+    async def _agreed(self, one: HidingRound, attempt: Attempt) -> bytes:
         """A seed that all hiders contributed to, each before it saw the others' parts."""
         label, own = one.number << 4 | _SEED, os.urandom(_SEED_BYTES)
         others = [i for i in one.hiders if i != attempt.index]
@@ -196,7 +196,7 @@ class Peos(Protocol):
         seeds = {attempt.index: own, **{i: seed.tobytes() for i, seed in zip(others, got, strict=True)}}
         return hashlib.sha256(b"".join(seeds[i] for i in one.hiders)).digest()
 
-    async def _reshare(self, one: Round, attempt: Attempt, state: ShufflerState, source: Batch) -> None:
+    async def _reshare(self, one: HidingRound, attempt: Attempt, state: ShufflerState, source: Batch) -> None:
         """Each hider splits what it has among all; everybody adds up."""
         attempt.stage(f"round {one.number}: sharing again")
         label, own, many = one.number << 4 | _RESHARE, attempt.index, len(self.plan.shufflers)

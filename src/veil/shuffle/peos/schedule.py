@@ -69,7 +69,7 @@ def check_shufflers(count: int) -> int:
 
 
 @dataclass(frozen=True)
-class Round:
+class HidingRound:
     """One round: who hides, who has the ciphertexts when it begins, and whether it is the last."""
 
     number: int
@@ -114,12 +114,12 @@ class Schedule:
         return self.shufflers - self.hiders
 
     @cached_property
-    def rounds(self) -> tuple[Round, ...]:
+    def rounds(self) -> tuple[HidingRound, ...]:
         """The rounds, in order."""
         groups = list(combinations(range(self.shufflers), self.hiders))
         holders = [0, *(group[0] for group in groups[:-1])]
         numbered = enumerate(zip(groups, holders, strict=True))
-        return tuple(Round(i, group, holder, i == len(groups) - 1) for i, (group, holder) in numbered)
+        return tuple(HidingRound(i, group, holder, i == len(groups) - 1) for i, (group, holder) in numbered)
 
     @property
     def last_hiders(self) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ def digest_of(messages: Bytes) -> bytes:
     return hashlib.sha256(b"".join(sorted(row.tobytes() for row in rows))).digest()
 
 
-class Memory:
+class ShufflerMemory:
     """One collection's file, for whoever has the collection's secret."""
 
     def __init__(self, folder: Path, secret: bytes) -> None:

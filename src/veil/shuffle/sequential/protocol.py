@@ -15,11 +15,11 @@ import numpy as np
 
 from veil.entropy import Batch
 from veil.errors import InputError, MismatchError, ParameterError
-from veil.shuffle.plan import DEVICE, SERVER, Plan
+from veil.shuffle.plan import DEVICE, SERVER, CollectionPlan
 from veil.shuffle.protocol import Attempt, Protocol
-from veil.shuffle.sequential.mixing import BatchError, Memory, draw_fakes, fakes_of, mix, open_batch
+from veil.shuffle.sequential.mixing import BatchError, ShufflerMemory, draw_fakes, fakes_of, mix, open_batch
 from veil.shuffle.sequential.onion import U64, Bytes, Key, Route, reports_in, wrap_many
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.transport.channel import as_pieces
 from veil.tools.json_documents import Json, digest
 
@@ -33,7 +33,7 @@ def keys_in_plan(shufflers: Sequence[bytes], server: bytes) -> Json:
     return {"shufflers": [key.hex() for key in shufflers], "server": server.hex()}
 
 
-def route_of(plan: Plan) -> Route:
+def route_of(plan: CollectionPlan) -> Route:
     """The route of a plan. Bound to the collection's name and its study; addresses may change while it runs."""
     keys = plan.keys
     try:
@@ -55,7 +55,9 @@ class Sequential(Protocol):
 
     name: ClassVar[str] = "sequential"
 
-    def __init__(self, plan: Plan, key: Key | None = None, folder: Path | None = None, workers: int = 1) -> None:
+    def __init__(
+        self, plan: CollectionPlan, key: Key | None = None, folder: Path | None = None, workers: int = 1
+    ) -> None:
         super().__init__(plan)
         if plan.protocol != self.name:
             raise MismatchError(f"this plan is for the protocol {plan.protocol}, not {self.name}")
@@ -65,7 +67,7 @@ class Sequential(Protocol):
         self._key, self._folder, self._workers = key, folder, workers
 
     @classmethod
-    def of(cls, settings: Settings, workers: int = 1) -> Sequential:
+    def of(cls, settings: PartySettings, workers: int = 1) -> Sequential:
         """As the party of these settings takes part: with its key and its folder."""
         if settings.party == DEVICE:
             return cls(settings.plan)
@@ -118,7 +120,7 @@ class Sequential(Protocol):
         """What this shuffler hands on. Nothing is fixed by messages that were refused, and fixed before any leaves."""
         if self._folder is None:
             raise InputError("a shuffler needs a folder where it remembers its fakes")
-        key, memory = self._own_key(place), Memory(self._folder, secret)
+        key, memory = self._own_key(place), ShufflerMemory(self._folder, secret)
         try:
             known = memory.recall(messages, self.route.size(place + 1))
         except MismatchError as problem:

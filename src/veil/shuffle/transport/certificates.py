@@ -21,7 +21,7 @@ _DAYS = 365
 
 
 @dataclass(frozen=True)
-class Identity:
+class PartyIdentity:
     """A party's certificate and key, and the authority that it trusts: files."""
 
     certificate: Path

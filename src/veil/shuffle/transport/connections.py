@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from veil.errors import InputError, PartyError, VeilError
 from veil.shuffle.plan import DEVICE, SERVER
-from veil.shuffle.settings import Settings
+from veil.shuffle.settings import PartySettings
 from veil.shuffle.transport.certificates import name_in
 from veil.shuffle.transport.channel import Channel, reason_in
 from veil.tools.limits import require_files
@@ -45,7 +45,7 @@ SPARE_FILES = 32
 _PAUSE = 0.1
 
 
-async def dial_all(settings: Settings, names: Sequence[str], purpose: Purpose) -> list[Channel]:
+async def dial_all(settings: PartySettings, names: Sequence[str], purpose: Purpose) -> list[Channel]:
     """Connect to several shufflers at once; if one of them fails, no connection stays open."""
     require_files(len(names) + SPARE_FILES, f"connections to {len(names)} shufflers")
     dials = (dial(settings, name, purpose) for name in names)
@@ -58,7 +58,9 @@ async def dial_all(settings: Settings, names: Sequence[str], purpose: Purpose) -
     return channels
 
 
-async def dial(settings: Settings, name: str, purpose: Purpose, *, room: int | None = None, **more: Any) -> Channel:
+async def dial(
+    settings: PartySettings, name: str, purpose: Purpose, *, room: int | None = None, **more: Any
+) -> Channel:
     """A channel to a shuffler who has shown its certificate and has the same plan; `room` as in `Channel`."""
     channel = await _connected(settings, name, room)
     try:
@@ -74,7 +76,7 @@ async def dial(settings: Settings, name: str, purpose: Purpose, *, room: int | N
     return channel
 
 
-async def _connected(settings: Settings, name: str, room: int | None) -> Channel:
+async def _connected(settings: PartySettings, name: str, room: int | None) -> Channel:
     """Try until it listens, or until patience ends: parties do not start at the same moment."""
     address, context = settings.plan.address(name), settings.identity.connecting()
     end = time.monotonic() + settings.patience
@@ -94,7 +96,7 @@ async def _connected(settings: Settings, name: str, room: int | None) -> Channel
             return Channel(reader, writer, name, settings.silence, room)
 
 
-async def greet(settings: Settings, channel: Channel, admit: Callable[[], str | None]) -> dict[str, Any]:
+async def greet(settings: PartySettings, channel: Channel, admit: Callable[[], str | None]) -> dict[str, Any]:
     """Return the greeting of a party that connected; refuse it, with the reason, if it has another plan.
 
     `admit` says why there is no place for this party, or takes one for it.
@@ -118,7 +120,7 @@ async def greet(settings: Settings, channel: Channel, admit: Callable[[], str | 
     return greeting
 
 
-def _allowed(settings: Settings, peer: str) -> Purpose | None:
+def _allowed(settings: PartySettings, peer: str) -> Purpose | None:
     """What a party may connect for, by the name in its certificate."""
     if peer in (DEVICE, SERVER):
         return "leave" if peer == DEVICE else "control"
@@ -134,7 +136,7 @@ _LOG_SECONDS = 60.0
 Serve = Callable[[Channel, dict[str, Any]], Awaitable[None]]
 
 
-def files_needed(settings: Settings) -> int:
+def files_needed(settings: PartySettings) -> int:
     """Return how many files a shuffler may have open at the same time."""
     return 2 * settings.connections + (_PER_PARTY + 1) * len(settings.plan.shufflers) + SPARE_FILES
 
@@ -181,7 +183,7 @@ class Listener:
     `room` returns how much of another shuffler may wait to be received (see `Channel`).
     """
 
-    def __init__(self, settings: Settings, serve: Serve, room: Callable[[], int], log: SparseLog) -> None:
+    def __init__(self, settings: PartySettings, serve: Serve, room: Callable[[], int], log: SparseLog) -> None:
         self._settings, self._serve, self._room, self._log = settings, serve, room, log
         self._context = settings.identity.listening()
         self._strangers: dict[_Connection, None] = {}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from veil.sql.table import Table
 
 
-class Values(ABC):
+class RowEstimator(ABC):
     """The numbers of rows for one condition."""
 
     constant: float
@@ -71,7 +71,9 @@ class Design(ABC):
         """What people are asked."""
 
     @abstractmethod
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         """Runs at the collector: how rows are read for the people in any of these boxes, which are disjoint.
 
         `counts` are the people that made each choice, or all of them where there is no choice. `effort` is the share
@@ -102,10 +104,12 @@ class Design(ABC):
         return cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in hints.items()})
 
 
-class TalliedDesign(Design):
+class JointDesign(Design):
     """A design whose reports are read all together rather than row by row."""
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         raise InputError(f"reports of {type(self).__name__} are read all together, not row by row")
 
     @abstractmethod

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import ParameterError
 from veil.privacy import split_epsilon
-from veil.sql.designs.base import Design, Values
+from veil.sql.designs.base import Design, RowEstimator
 from veil.sql.designs.contrasts import Combination, contrasts_read, nodes_read
 from veil.sql.designs.grouped import Groups, Oracle, TogetherValues, combination_of, oracle_for, view_of
 from veil.sql.designs.hio import HIO, chosen_fan_outs, trees_of
@@ -71,7 +71,9 @@ class HI(Design):
             )
         return HIO(fan_outs).levels(private, epsilon)
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         groups = _groups(self, table.private, table.epsilon)
         # everybody stands in every group: as if there were as many more people, each in one
         people, many = int(counts.sum()), len(groups.oracles)

@@ -27,7 +27,7 @@ from veil.sql.designs.conjunction import SC
 from veil.sql.designs.grids import Grids
 from veil.sql.designs.hio import HIO
 from veil.sql.designs.marginal import MG
-from veil.sql.language.query import Both, Box, InRuns, Query
+from veil.sql.language.query import And, Box, InRanges, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 from veil.survey import EachOf, OneOf
@@ -149,8 +149,8 @@ def boxes_of(query: Query, table: Table) -> list[list[Box]]:
     step = max(1, len(groups) // _MOST_BUCKETS)
     found = []
     for buckets in groups[::step]:
-        inside = [InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(keys, buckets, strict=True)]
-        found.append(list(disjoint_boxes(Both((where, *inside)), sizes)))
+        inside = [InRanges(key.place, ((b.start, b.stop),)) for key, b in zip(keys, buckets, strict=True)]
+        found.append(list(disjoint_boxes(And((where, *inside)), sizes)))
     return found
 
 

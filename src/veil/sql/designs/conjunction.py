@@ -22,9 +22,9 @@ from veil.errors import ParameterError
 from veil.mechanisms import PureOracle
 from veil.privacy import split_epsilon
 from veil.reports.layout import Columns
-from veil.sql.designs.base import Design, Values
+from veil.sql.designs.base import Design, RowEstimator
 from veil.sql.designs.budget import asked_of_all
-from veil.sql.designs.contrasts import Read, contrasts_read, nodes_read
+from veil.sql.designs.contrasts import NodeReads, contrasts_read, nodes_read
 from veil.sql.designs.fanouts import fitted_fan_outs
 from veil.sql.designs.grouped import (
     Floats,
@@ -96,7 +96,9 @@ class SC(Design):
         views = [rule.view(i) for rule in rules for i in range(len(rule))]
         return AllOf(*(Question(oracle_for(self.oracle, part, view.domain), view) for view in views))
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         trees, oracles = self._trees(table.private, table.epsilon), _oracles(table.survey.ask)
         many = sum(len({box[place] for box in boxes} - {None}) for place in range(len(trees)))
         people, each = int(counts.sum()), effort / max(many, 1)
@@ -129,7 +131,7 @@ class _Dimension:
     people: int
     effort: float
 
-    def read(self, runs: Runs) -> Read:
+    def read(self, runs: Runs) -> NodeReads:
         """The coefficients of nodes by level less one, as the rows that answer a level are read."""
         many = self.tree.height
         groups = combination_of([self.tree], np.arange(1, many + 1)[:, None], self.oracles)
@@ -141,9 +143,9 @@ class _Dimension:
             found = contrasts_read(combination, [(runs,)], everywhere, self.effort)
         if self.sampled:
             return found
-        return Read(found.constant, {at: (cells, own / many) for at, (cells, own) in found.parts.items()}, 0.0)
+        return NodeReads(found.constant, {at: (cells, own / many) for at, (cells, own) in found.parts.items()}, 0.0)
 
-    def values(self, read: Read) -> Values:
+    def values(self, read: NodeReads) -> RowEstimator:
         """The numbers of rows for a side."""
         if self.sampled:
             counts = np.full(len(self.oracles), self.people)
@@ -152,7 +154,7 @@ class _Dimension:
         oracles = {self.start + at: oracle for at, oracle in enumerate(self.oracles)}
         return TogetherValues(read.constant, parts, oracles, self.people)
 
-    def moments(self, sides: Sequence[Runs | None], reads: Sequence[Read | None]) -> Floats:
+    def moments(self, sides: Sequence[Runs | None], reads: Sequence[NodeReads | None]) -> Floats:
         """The mean products of what is read for two sides from one person, if people are spread evenly; a matrix.
 
         None is the whole dimension: 1 for everybody.
@@ -189,12 +191,12 @@ def _indicator(tree: Tree, runs: Runs | None) -> Floats:
     return phi
 
 
-class _Beside(Values):
+class _Beside(RowEstimator):
     """Numbers read from one child of an AllOf."""
 
     groups = None
 
-    def __init__(self, values: Values, child: int) -> None:
+    def __init__(self, values: RowEstimator, child: int) -> None:
         self.constant, self.variance, self.bound = values.constant, values.variance, values.bound
         self._values, self._child = values, child
 
@@ -202,12 +204,12 @@ class _Beside(Values):
         return self._values.of(own_columns(columns, self._child))
 
 
-class _Products(Values):
+class _Products(RowEstimator):
     """Numbers of rows for disjoint boxes: for each box the product of what is read for its sides, added up."""
 
     def __init__(self, dimensions: Sequence[_Dimension], boxes: Sequence[Box], people: int) -> None:
         self._boxes, self._dimensions, self._people = tuple(boxes), tuple(dimensions), people
-        self._reads: dict[tuple[int, Runs], Read] = {}
+        self._reads: dict[tuple[int, Runs], NodeReads] = {}
         for box in boxes:
             for place, runs in enumerate(box):
                 if runs is not None and (place, runs) not in self._reads:

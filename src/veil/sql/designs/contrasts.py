@@ -52,7 +52,7 @@ class Combination:
         """What one person tells of a contrast, where one without noise tells 1."""
 
 
-class Read:
+class NodeReads:
     """The cells that are read, by group, with their coefficients: u = sum of coefficient (support - q) / (p - q)."""
 
     def __init__(self, constant: float, parts: dict[int, tuple[Ints, Floats]], variance: float) -> None:
@@ -60,7 +60,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Side:
+class BoxSide:
     """One side of a box: which leaves of a dimension it holds, as contrasts; or, `whole`, as it is at the leaves."""
 
     tree: Tree
@@ -120,14 +120,14 @@ class Side:
         return min(len(self.contrasts[contrast][0]) * times, self.tree.sizes[level])
 
 
-def contrasts_read(combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0) -> Read:
+def contrasts_read(combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0) -> NodeReads:
     """What is read for the people in any of these disjoint boxes, by contrasts.
 
     Raises EmptyError where nobody was asked about a level that is needed.
     """
     asked = _asked(boxes)
     if not asked:
-        return Read(float(len(boxes)), {}, 0.0)
+        return NodeReads(float(len(boxes)), {}, 0.0)
     known, chosen = _decided(combination, boxes, asked, counts, effort)
     return _read(combination, known, asked, chosen, int(counts.sum()))
 
@@ -147,7 +147,7 @@ def _asked(boxes: Sequence[Box]) -> list[int]:
 
 def _decided(
     combination: Combination, boxes: Sequence[Box], asked: Sequence[int], counts: Ints, effort: float
-) -> tuple[list[list[Side]], _Chosen]:
+) -> tuple[list[list[BoxSide]], _Chosen]:
     """The sides of the boxes, and which contrasts are read from which groups."""
     trees = combination.trees
     everything = tuple(((0, tree.leaves),) for tree in trees)
@@ -173,9 +173,9 @@ def _decided(
 
 def _by_side(
     boxes: Sequence[Box], trees: Sequence[Tree], asked: Sequence[int], everything: Box, whole: frozenset[int]
-) -> list[list[Side]]:
+) -> list[list[BoxSide]]:
     """The sides of each box in the dimensions that are asked about; equal sides are one."""
-    made: dict[tuple[int, Runs], Side] = {}
+    made: dict[tuple[int, Runs], BoxSide] = {}
     found = []
     for box in boxes:
         sides = []
@@ -183,7 +183,7 @@ def _by_side(
             runs = box[place] if box[place] is not None else everything[place]
             assert runs is not None
             if (place, runs) not in made:
-                made[place, runs] = Side(trees[place], runs, place in whole)
+                made[place, runs] = BoxSide(trees[place], runs, place in whole)
             sides.append(made[place, runs])
         found.append(sides)
     return found
@@ -201,7 +201,7 @@ class _Chosen:
 
 
 def _chosen(
-    combination: Combination, boxes: list[list[Side]], asked: Sequence[int], counts: Ints, budget: float
+    combination: Combination, boxes: list[list[BoxSide]], asked: Sequence[int], counts: Ints, budget: float
 ) -> _Chosen:
     """For each contrast the groups to read: the cheapest that anybody answered, and others as far as work allows."""
     trees = [combination.trees[place] for place in asked]
@@ -250,7 +250,7 @@ def _chosen(
     return _Chosen(contrasts, pairs, least)
 
 
-def _sizes(tree: Tree, sides: Sequence[Side], levels: Ints) -> Floats:
+def _sizes(tree: Tree, sides: Sequence[BoxSide], levels: Ints) -> Floats:
     """How many cells it takes to read each contrast from each of some levels; 0 where the level is too coarse."""
     table = np.zeros((tree.height + 1, tree.height + 1))
     for contrast in range(tree.height + 1):
@@ -260,8 +260,8 @@ def _sizes(tree: Tree, sides: Sequence[Side], levels: Ints) -> Floats:
 
 
 def _read(
-    combination: Combination, boxes: list[list[Side]], asked: Sequence[int], chosen: _Chosen, people: int
-) -> Read:
+    combination: Combination, boxes: list[list[BoxSide]], asked: Sequence[int], chosen: _Chosen, people: int
+) -> NodeReads:
     trees = combination.trees
     constant = sum(math.prod(_value(side) for side in sides) for sides in boxes)
     pieces: dict[int, list[tuple[Ints, Floats]]] = {}
@@ -279,10 +279,10 @@ def _read(
             megabytes = _CELL_BYTES * cells / 1e6
             admit(f"a condition of {len(boxes):,} boxes", megabytes, 0, "fewer dimensions or ranges at once")
     parts = {group: _added(some) for group, some in pieces.items()}
-    return Read(constant, parts, _variance(boxes, chosen, people))
+    return NodeReads(constant, parts, _variance(boxes, chosen, people))
 
 
-def _variance(boxes: list[list[Side]], chosen: _Chosen, people: int) -> float:
+def _variance(boxes: list[list[BoxSide]], chosen: _Chosen, people: int) -> float:
     """The variance of a COUNT; what each person adds to the truth is the same whatever group they are put into."""
     pairs = zip(chosen.contrasts, chosen.pairs, strict=True)
     found = people**2 * math.fsum(_mean_square(boxes, j) / weight for j, (_, weight) in pairs)
@@ -290,16 +290,16 @@ def _variance(boxes: list[list[Side]], chosen: _Chosen, people: int) -> float:
     return max(found - people * share * (1 - share), 0.0)
 
 
-def _value(side: Side) -> float:
+def _value(side: BoxSide) -> float:
     """The mean over all leaves, where it is read from the exact total."""
     return float(side.contrasts[0][1].sum())
 
 
-def _share(side: Side) -> float:
+def _share(side: BoxSide) -> float:
     return sum(stop - start for start, stop in side.runs) / side.tree.leaves
 
 
-def _mean_square(boxes: list[list[Side]], j: tuple[int, ...]) -> float:
+def _mean_square(boxes: list[list[BoxSide]], j: tuple[int, ...]) -> float:
     """The mean over all cells of the square of contrast j of the boxes together."""
     total = 0.0
     for a, sides in enumerate(boxes):
@@ -314,7 +314,7 @@ def _mean_square(boxes: list[list[Side]], j: tuple[int, ...]) -> float:
     return total
 
 
-def _inner(side: Side, other: Side, level: int) -> float:
+def _inner(side: BoxSide, other: BoxSide, level: int) -> float:
     """The mean over all leaves of two contrasts' product."""
     where, values = side.contrasts[level]
     if side is other:
@@ -328,7 +328,7 @@ def _inner(side: Side, other: Side, level: int) -> float:
 
 
 def _cells(
-    trees: Sequence[Tree], asked: Sequence[int], sides: Sequence[Side], j: tuple[int, ...], level: Ints
+    trees: Sequence[Tree], asked: Sequence[int], sides: Sequence[BoxSide], j: tuple[int, ...], level: Ints
 ) -> tuple[Ints, Floats] | None:
     """A contrast of one box as a function of the cells of a combination of levels; None where it is 0."""
     index, values = np.zeros(1, np.int64), np.ones(1)
@@ -360,7 +360,7 @@ def _added(pieces: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     return each, np.bincount(places, values, minlength=len(each)).astype(np.float64)
 
 
-def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> Read:
+def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> NodeReads:
     """What is read for the people in any of these disjoint boxes as in the thesis (7.19): the fewest nodes, added up.
 
     A node that n_l people were asked about counts n / n_l times: exact in total, where the thesis multiplies by the
@@ -394,7 +394,7 @@ def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> 
         )
         for box in boxes
     )
-    return Read(
+    return NodeReads(
         constant, {g: _added(some) for g, some in pieces.items()}, max(variance - people * share * (1 - share), 0.0)
     )
 

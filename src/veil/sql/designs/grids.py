@@ -27,7 +27,7 @@ from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.mechanisms.oracle import PureOracle
 from veil.reports.layout import Columns
 from veil.results.laws import SupportNoise
-from veil.sql.designs.base import TalliedDesign
+from veil.sql.designs.base import JointDesign
 from veil.sql.designs.grid_reading import GridReading, Region, grid_sets
 from veil.sql.designs.response import Axis, axes_of
 from veil.sql.execution.sums import Totals
@@ -204,7 +204,7 @@ _MOST_FINE, _MOST_COARSE = 4096, 2048
 
 
 @dataclass(frozen=True)
-class Grids(TalliedDesign):
+class Grids(JointDesign):
     """Everybody answers for one grid, drawn at random, with the whole budget: one or two dimensions, cut into cells.
 
     `fine` is about how many cells an ordinal dimension's own grid has, `coarse` how many it has in the grids of pairs;

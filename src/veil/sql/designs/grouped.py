@@ -22,8 +22,8 @@ from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.reports.layout import Columns
-from veil.sql.designs.base import Design, Values
-from veil.sql.designs.contrasts import Combination, Read, contrasts_read, nodes_read
+from veil.sql.designs.base import Design, RowEstimator
+from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_read, nodes_read
 from veil.sql.language.query import Box
 from veil.survey import Ask, EachOf, OneOf, Question
 from veil.tree import Tree
@@ -54,7 +54,7 @@ class Groups:
     combination: Combination
     oracles: list[PureOracle]
 
-    def with_variance(self, read: Read, boxes: Sequence[Box], counts: NDArray[np.int64]) -> Read:
+    def with_variance(self, read: NodeReads, boxes: Sequence[Box], counts: NDArray[np.int64]) -> NodeReads:
         """The same reading with the variance of a COUNT of evenly spread people, whatever the coefficients add up to.
 
         Reports of GRR support one cell only: nodes of one group do not err independently, as contrasts do.
@@ -72,7 +72,7 @@ class Groups:
             )
             for box in boxes
         )
-        return Read(read.constant, read.parts, max(found - people * share * (1 - share), 0.0))
+        return NodeReads(read.constant, read.parts, max(found - people * share * (1 - share), 0.0))
 
 
 def _shares(trees: Sequence[Tree], levels: Sequence[int], cells: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -106,7 +106,9 @@ class GroupedDesign(Design):
         """The groups of a table's people."""
         return _groups(self, table.private, table.epsilon)
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         groups = self.groups(table)
         if table.reading == "plain":
             read = groups.with_variance(nodes_read(groups.combination, boxes, counts), boxes, counts)
@@ -152,10 +154,10 @@ def combination_of(trees: Sequence[Tree], levels: NDArray[np.int64], oracles: Se
     return Combination(trees, levels, noises, holders)
 
 
-class GroupedValues(Values):
+class GroupedValues(RowEstimator):
     """Numbers of rows that answered one group each, through GRR or local hashing."""
 
-    def __init__(self, read: Read, oracles: Sequence[PureOracle], counts: NDArray[np.int64]) -> None:
+    def __init__(self, read: NodeReads, oracles: Sequence[PureOracle], counts: NDArray[np.int64]) -> None:
         self.constant, self.variance, self.groups = read.constant, read.variance, frozenset(read.parts)
         direct: list[tuple[int, NDArray[np.float64]]] = []
         hashed: list[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]] = []
@@ -276,7 +278,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class TogetherValues(Values):
+class TogetherValues(RowEstimator):
     """Numbers of rows of which each answered every question: what each answer tells, added up.
 
     `parts` are the cells and coefficients by number of the question, each a child of the survey's AllOf.
@@ -294,7 +296,7 @@ class TogetherValues(Values):
         self.bound = self.variance = self.noise = 0.0
         for number, (cells, coefficients) in parts.items():
             oracle, many = oracles[number], np.array([people])
-            one = GroupedValues(Read(0.0, {0: (cells, coefficients)}, 0.0), [oracle], many)
+            one = GroupedValues(NodeReads(0.0, {0: (cells, coefficients)}, 0.0), [oracle], many)
             self._each[number] = one
             self.bound += one.bound
             self.noise += one.noise

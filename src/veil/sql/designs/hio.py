@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Categories, Record
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.sql.designs.base import Values
+from veil.sql.designs.base import RowEstimator
 from veil.sql.designs.contrasts import contrasts_variance
 from veil.sql.designs.fanouts import combined_levels, fitted_fan_outs
 from veil.sql.designs.grouped import GroupedDesign, Oracle, oracle_for
@@ -86,7 +86,9 @@ class HIO(GroupedDesign):
         rule = Levels(private, tuple(zip(private.names, fan_outs, strict=True)))
         return EachOf(rule, lambda domain: oracle_for(self.oracle, epsilon, domain))
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         try:
             return super().values(table, boxes, counts, effort)
         except EmptyError:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.sql.designs.base import Values
-from veil.sql.designs.contrasts import Combination, Read, contrasts_variance
+from veil.sql.designs.base import RowEstimator
+from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_variance
 from veil.sql.designs.grouped import GroupedDesign, GroupedValues, Oracle, oracle_for
 from veil.sql.language.query import Box
 from veil.survey import AttributeSets, EachOf, ListedSets
@@ -80,7 +80,9 @@ class MG(GroupedDesign):
     def ask(self, private: Record, epsilon: float) -> EachOf:
         return EachOf(self._rule(private, epsilon), lambda domain: oracle_for(self.oracle, epsilon, domain))
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         groups = self.groups(table)
         for box in boxes:
             asked = [place for place, runs in enumerate(box) if runs is not None]
@@ -107,7 +109,7 @@ def _check_views(groups: Combination, asked: Sequence[int], private: Record) -> 
         )
 
 
-def _cells_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.int64]) -> Read:
+def _cells_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.int64]) -> NodeReads:
     """Every view that holds a box's dimensions, its cells within the box added up; views by what they tell."""
     people, sizes = int(counts.sum()), [tree.leaves for tree in groups.trees]
     constant = 0.0
@@ -129,7 +131,7 @@ def _cells_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.in
             factor = weight * people / counts[group]
             dense[group] = dense.get(group, np.zeros(len(inside))) + factor * inside
     parts = {group: (np.flatnonzero(whole), whole[whole != 0]) for group, whole in dense.items()}
-    return Read(constant, parts, 0.0)
+    return NodeReads(constant, parts, 0.0)
 
 
 def _indicator(size: int, runs: tuple[tuple[int, int], ...] | None) -> NDArray[np.float64]:

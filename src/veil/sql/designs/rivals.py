@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import EmptyError, InputError
-from veil.sql.designs.base import Values
-from veil.sql.designs.contrasts import Combination, Read, contrasts_read
+from veil.sql.designs.base import RowEstimator
+from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_read
 from veil.sql.designs.grouped import GroupedDesign, GroupedValues, Oracle
 from veil.sql.designs.hio import HIO
 from veil.sql.language.query import Box
@@ -51,14 +51,16 @@ class QuadTree(GroupedDesign):
         depths = np.arange(1, max(tree.height for tree in trees) + 1)
         return trees, np.stack([np.minimum(depths, tree.height) for tree in trees], axis=1)
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         groups = self.groups(table)
         if table.reading == "levels":
             return super().values(table, boxes, counts, effort)
         return GroupedValues(_squares_read(groups.combination, boxes, counts), groups.oracles, counts)
 
 
-def _squares_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.int64]) -> Read:
+def _squares_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.int64]) -> NodeReads:
     """The fewest squares that make the boxes: those inside whose parent is not."""
     if groups.cells[-1] > _MOST_CELLS:
         raise InputError(f"a QuadTree is read for at most {_MOST_CELLS:,} cells; this one has {groups.cells[-1]:,.0f}")
@@ -82,7 +84,7 @@ def _squares_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.
         own = groups.noises[group] * len(cells) + groups.holders[group] * held - held**2
         variance += people**2 * own / counts[group]
     share = float(above.mean())
-    return Read(constant, parts, max(variance - people * share * (1 - share), 0.0))
+    return NodeReads(constant, parts, max(variance - people * share * (1 - share), 0.0))
 
 
 def _inside(groups: Combination, level: NDArray[np.int64], boxes: Sequence[Box]) -> NDArray[np.bool_]:
@@ -116,7 +118,9 @@ class Wavelet(GroupedDesign):
     def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
         return HIO(fan_outs=2).levels(private, epsilon)
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         groups = self.groups(table)
         read = contrasts_read(groups.combination, boxes, counts, effort=0.0)
         return GroupedValues(read, groups.oracles, counts)

@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
 from veil.reports.layout import Columns
-from veil.sql.designs.base import TalliedDesign, Values
+from veil.sql.designs.base import JointDesign, RowEstimator
 from veil.sql.execution.costs import Cost, admit, cost_of
-from veil.sql.execution.sums import Moments, Totals
-from veil.sql.language.query import Both, Box, Bucket, InRuns, PrivateKey, Query
+from veil.sql.execution.sums import RowMoments, Totals
+from veil.sql.language.query import And, Box, Bucket, InRanges, PrivateGroup, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.tools.limits import check
 
 if TYPE_CHECKING:
     from veil.sql.designs.grids import GridTallies
-    from veil.sql.execution.rows import Counted, Rows
+    from veil.sql.execution.rows import ClassCounts, Rows
     from veil.sql.table import Table
 
 
@@ -52,13 +52,13 @@ class Part:
     boxes: tuple[Box, ...]
 
 
-class Reading(ABC):
+class Accumulator(ABC):
     """What is added up over the rows. Readings of parts of the rows merge into that of all of them."""
 
     used: str
     """What is read, in words."""
 
-    def __init__(self, table: Table, counted: Counted, parts: Sequence[Part]) -> None:
+    def __init__(self, table: Table, counted: ClassCounts, parts: Sequence[Part]) -> None:
         self.table, self.counted, self.parts = table, counted, parts
         self.sums = len(counted.scales)
         self.units = [Decimal(1).scaleb(-scale) for scale in counted.scales]
@@ -80,11 +80,11 @@ class Reading(ABC):
         """The sums of each row of the answer."""
 
 
-def reading_of(query: Query, table: Table, counted: Counted) -> Reading:
+def reading_of(query: Query, table: Table, counted: ClassCounts) -> Accumulator:
     """The reading of a query over rows of these classes, with nothing added up yet."""
     check_groups(query, len(counted.classes))
     parts = list(_parts(query, table, counted))
-    if isinstance(table.design, TalliedDesign):
+    if isinstance(table.design, JointDesign):
         return _Tallied(table, counted, parts)
     people = sum(people for one in counted.classes for _, people in one.answered)
     cost = cost_of(query, table, people, len(counted.passes.weighted), len(counted.classes))
@@ -98,7 +98,7 @@ def check_groups(query: Query, classes: int) -> None:
         raise InputError(f"this query makes {many:,} groups, more than {_MOST_ROWS:,}: group by fewer or wider buckets")
 
 
-def _parts(query: Query, table: Table, counted: Counted) -> Iterator[Part]:
+def _parts(query: Query, table: Table, counted: ClassCounts) -> Iterator[Part]:
     """For each class of rows and each combination of private buckets, which people are meant."""
     sizes, split = [part.size for part in table.private.parts], patterns(query.where)
     choices = list(product(*(key.buckets for key in query.private_keys)))
@@ -107,15 +107,15 @@ def _parts(query: Query, table: Table, counted: Counted) -> Iterator[Part]:
         for buckets in choices:
             check()
             keys = zip(query.private_keys, buckets, strict=True)
-            inside = [InRuns(key.place, ((bucket.start, bucket.stop),)) for key, bucket in keys]
-            boxes = disjoint_boxes(Both((condition, *inside)), sizes)
+            inside = [InRanges(key.place, ((bucket.start, bucket.stop),)) for key, bucket in keys]
+            boxes = disjoint_boxes(And((condition, *inside)), sizes)
             yield Part(_labels(query, one.keys, buckets), place, boxes)
 
 
 def _labels(query: Query, public: Sequence[Any], buckets: Sequence[Bucket]) -> tuple[Any, ...]:
     """The keys of a row of the answer, in the query's order."""
     own, given = iter(bucket.label for bucket in buckets), iter(public)
-    return tuple(next(own) if isinstance(key, PrivateKey) else next(given) for key in query.keys)
+    return tuple(next(own) if isinstance(key, PrivateGroup) else next(given) for key in query.keys)
 
 
 def _added(found: Found, row: tuple[Any, ...], totals: Totals | None) -> None:
@@ -127,14 +127,14 @@ def _added(found: Found, row: tuple[Any, ...], totals: Totals | None) -> None:
     found[row] = None if before is None or totals is None else before + totals
 
 
-class _Numbers(Reading):
+class _Numbers(Accumulator):
     """One number per report and condition, for designs that read row by row."""
 
-    def __init__(self, table: Table, counted: Counted, parts: Sequence[Part], cost: Cost) -> None:
+    def __init__(self, table: Table, counted: ClassCounts, parts: Sequence[Part], cost: Cost) -> None:
         super().__init__(table, counted, parts)
         effort = len(counted.classes) / max(len(parts), 1)  # each class has its share of all rows
-        self._by_class: dict[int, list[tuple[Values, Moments]]] = {}
-        self._moments: list[Moments | None] = []
+        self._by_class: dict[int, list[tuple[RowEstimator, RowMoments]]] = {}
+        self._moments: list[RowMoments | None] = []
         for part in parts:
             one = counted.classes[part.place]
             try:
@@ -145,7 +145,7 @@ class _Numbers(Reading):
             cost = replace(cost, cells=cost.cells + values.cells, pairs=cost.pairs + values.pairs)
             admit(cost)
             check()
-            made = Moments(values, self.sums, len(one.counts))
+            made = RowMoments(values, self.sums, len(one.counts))
             self._moments.append(made)
             if values.groups != frozenset():
                 self._by_class.setdefault(part.place, []).append((values, made))
@@ -164,7 +164,7 @@ class _Numbers(Reading):
                 check()
                 mine.add(np.zeros(len(own), np.int64) if choice is None else choice, own, weights)
 
-    def _filled(self) -> Iterator[Moments]:
+    def _filled(self) -> Iterator[RowMoments]:
         return (moments for place in sorted(self._by_class) for _, moments in self._by_class[place])
 
     def state(self) -> list[bytes]:
@@ -188,7 +188,7 @@ class _Numbers(Reading):
 
 
 def _numbers(
-    batches: Iterable[_Batch], by_class: Mapping[int, Sequence[tuple[Values, Moments]]]
+    batches: Iterable[_Batch], by_class: Mapping[int, Sequence[tuple[RowEstimator, RowMoments]]]
 ) -> Iterator[tuple[_Batch, Iterable[Floats]]]:
     """Batches with the numbers of their rows, for each condition of their class.
 
@@ -206,12 +206,12 @@ def _numbers(
         yield from ((batch, (values.of(batch[1]) for values, _ in by_class[batch[0]])) for batch in batches)
 
 
-class _Tallied(Reading):
+class _Tallied(Accumulator):
     """Tallies of all questions, for designs whose reports are read all together."""
 
-    def __init__(self, table: Table, counted: Counted, parts: Sequence[Part]) -> None:
+    def __init__(self, table: Table, counted: ClassCounts, parts: Sequence[Part]) -> None:
         super().__init__(table, counted, parts)
-        assert isinstance(table.design, TalliedDesign)
+        assert isinstance(table.design, JointDesign)
         self._design = table.design
         self._wanted = sorted({part.place for part in parts if part.boxes})
         self._by_class: dict[int, GridTallies] = {
@@ -245,7 +245,9 @@ class _Tallied(Reading):
         return found
 
 
-def _batches(rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozenset[int] | None) -> Iterator[_Batch]:
+def _batches(
+    rows: Rows, counted: ClassCounts, wanted: Sequence[int], groups: frozenset[int] | None
+) -> Iterator[_Batch]:
     """Some rows of one class at a time."""
     if not wanted:
         return
@@ -261,7 +263,7 @@ def _batches(rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozen
                 yield place, {name: column[mine] for name, column in batch.columns.items()}, batch.weights[:, mine]
 
 
-class Nobody(Values):
+class Nobody(RowEstimator):
     """A condition that holds for nobody."""
 
     constant = variance = bound = 0.0

@@ -22,7 +22,7 @@ from veil.reports.columns import Reports
 from veil.sql.execution.accumulators import reading_of
 from veil.sql.execution.duckdb import LockedDuckDB, select
 from veil.sql.execution.passes import Passes
-from veil.sql.execution.rows import CollectedRows, Counted, Rows, add_products, anything, counted_by
+from veil.sql.execution.rows import ClassCounts, CollectedRows, Rows, add_products, anything, counted_by
 from veil.sql.execution.sums import Grams, add_words
 from veil.sql.language.parsing import parse as parse_query
 from veil.sql.language.weights import combined
@@ -34,9 +34,9 @@ from veil.tools.json_documents import parse_json
 if TYPE_CHECKING:
     import duckdb
 
-    from veil.sql.execution.accumulators import Reading
+    from veil.sql.execution.accumulators import Accumulator
     from veil.sql.language.query import Query
-    from veil.study import Collected
+    from veil.study import Collection
 
 
 Arguments = dict[str, Any]
@@ -149,8 +149,8 @@ _STATE_BYTES = 16 << 20
 
 
 @runtime_checkable
-class Distributed(Protocol):
-    """Reports that a cluster goes through: `veil.engines.spark.SparkCollected`."""
+class ClusterReports(Protocol):
+    """Reports that a cluster goes through: `veil.engines.spark.SparkCollection`."""
 
     survey: Survey
 
@@ -161,9 +161,11 @@ class Distributed(Protocol):
         """Run a function over all reports, each task over its share."""
 
 
-def rows_of(table: Table, collected: Collected) -> Rows:
+def rows_of(table: Table, collected: Collection) -> Rows:
     """The rows of a table whose reports were collected, wherever they are."""
-    return DistributedRows(table, collected) if isinstance(collected, Distributed) else CollectedRows(table, collected)
+    return (
+        DistributedRows(table, collected) if isinstance(collected, ClusterReports) else CollectedRows(table, collected)
+    )
 
 
 class DistributedRows(CollectedRows):
@@ -171,7 +173,7 @@ class DistributedRows(CollectedRows):
 
     @cached_property
     def _database(self) -> _Far:
-        assert isinstance(self._collected, Distributed)
+        assert isinstance(self._collected, ClusterReports)
         return _Far(self.table, self._collected)
 
     def count(
@@ -181,7 +183,7 @@ class DistributedRows(CollectedRows):
         keys: Sequence[str] = (),
         where: str | None = None,
         admit: Callable[[int, int], None] = anything,
-    ) -> Counted:
+    ) -> ClassCounts:
         passes = Passes(self._database, sums, atoms, keys, where)
         found: dict[int, list[Any]] = {0: [], 1: []}
         for block, data in self._database.parted("count", asked=passes.asked):
@@ -213,7 +215,7 @@ class DistributedRows(CollectedRows):
                 for index, state in zip(*batch.columns, strict=True):
                     add_words(grams.words[index.as_py()], state.as_buffer())
 
-    def fill(self, query: Query, reading: Reading) -> None:
+    def fill(self, query: Query, reading: Accumulator) -> None:
         passes = reading.counted.passes
         shown = [passes.name("i"), *passes.groups, passes.name("choices"), passes.name("answered")]
         batches = list(passes.database.batches(passes.connection, select(shown, passes.found), 1 << 16))
@@ -240,7 +242,7 @@ def _registered(passes: Passes, name: str, tables: Sequence[Any]) -> Iterator[No
 class _Far(LockedDuckDB):
     """A database without rows that knows what expressions mean; what depends on rows it asks the cluster."""
 
-    def __init__(self, table: Table, collected: Distributed) -> None:
+    def __init__(self, table: Table, collected: ClusterReports) -> None:
         super().__init__(table, 0, reports=tuple)
         self._collected = collected
 

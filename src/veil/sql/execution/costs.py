@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from veil.errors import LimitError
 from veil.kernels.parallel import thread_count
-from veil.sql.designs.base import TalliedDesign
+from veil.sql.designs.base import JointDesign
 from veil.sql.execution.duckdb import IN_MEMORY
 from veil.sql.execution.sums import pair_count
 from veil.tools.limits import current
@@ -112,7 +112,7 @@ def cost_of(query: Query, table: Table, people: int, sums: int | None = None, cl
     buckets = 1
     for key in query.private_keys:
         buckets *= len(key.buckets)
-    tallied = isinstance(table.design, TalliedDesign)
+    tallied = isinstance(table.design, JointDesign)
     return Cost(
         people=people,
         report_bytes=table.survey.layout.size,

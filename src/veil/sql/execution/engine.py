@@ -31,15 +31,15 @@ from veil.post.consistency import norm_sub
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.sql.answer import Answer, KeyColumn, Measured
-from veil.sql.designs.base import Design, Values
+from veil.sql.designs.base import Design, RowEstimator
 from veil.sql.execution.accumulators import Found, Part, reading_of
 from veil.sql.execution.costs import admit, cost_of
 from veil.sql.execution.duckdb import LockedDuckDB
 from veil.sql.execution.passes import public_part
-from veil.sql.execution.rows import Counted, Rows
+from veil.sql.execution.rows import ClassCounts, Rows
 from veil.sql.execution.sums import NAN, Decimals, Totals, decimals, in_decimals
 from veil.sql.language.parsing import parse
-from veil.sql.language.query import Box, Compare, Expression, KeyValue, Number, Output, PublicKey, Query, Total
+from veil.sql.language.query import Box, Compare, Expression, KeyValue, Number, Output, PublicGroup, Query, SumTerm
 from veil.sql.regions import patterns
 from veil.survey import AllOf, Ask, People, Question
 from veil.tools.limits import check
@@ -53,7 +53,7 @@ def run(query: Query, rows: Rows) -> Answer:
     """Runs at the collector: the answer to a query, with its errors."""
     table = rows.table
     split = patterns(query.where)
-    public = [key for key in query.keys if isinstance(key, PublicKey)]
+    public = [key for key in query.keys if isinstance(key, PublicGroup)]
     admit(cost_of(query, table, rows.people))
 
     def weighed(weights: int, classes: int) -> None:
@@ -101,7 +101,7 @@ def _value_of(expression: Expression, totals: Decimals, keys: Sequence[Any]) -> 
     if isinstance(expression, KeyValue):
         key = keys[expression.index]
         return (Decimal(key), still) if isinstance(key, (int, float, Decimal)) else (NAN, still)
-    if isinstance(expression, Total):
+    if isinstance(expression, SumTerm):
         still[expression.index] = Decimal(1)
         return totals[expression.index], still
     (a, da), *others = (_value_of(part, totals, keys) for part in expression.parts)
@@ -215,7 +215,7 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool 
     return None if None in sides else bool(_COMPARISONS[test.name](*sides))
 
 
-def _people(parts: Sequence[Part], counted: Counted) -> dict[tuple[Any, ...], int]:
+def _people(parts: Sequence[Part], counted: ClassCounts) -> dict[tuple[Any, ...], int]:
     """The reports that each row of the answer rests on: those of people who may be meant, as far as is public."""
     found: dict[tuple[Any, ...], int] = {}
     for part in parts:
@@ -244,7 +244,7 @@ def tidied(query: Query, found: Mapping[tuple[Any, ...], Totals | None], place: 
     """
     together: dict[tuple[Any, ...], dict[tuple[Any, ...], Totals | None]] = {}
     for row, totals in found.items():
-        public = tuple(label for key, label in zip(query.keys, row, strict=True) if isinstance(key, PublicKey))
+        public = tuple(label for key, label in zip(query.keys, row, strict=True) if isinstance(key, PublicGroup))
         together.setdefault(public, {})[row] = totals
     fitted: dict[tuple[Any, ...], Totals] = {}
     for rows in together.values():
@@ -294,11 +294,13 @@ class _Known(Design):
             *(Question(GRR(epsilon, view.domain), view) for view in shown)
         )  # of these, the layout alone is used
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
         return _Inside(boxes)
 
 
-class _Inside(Values):
+class _Inside(RowEstimator):
     """1 for people in one of the boxes, which are disjoint, and 0 for others."""
 
     constant = variance = 0.0

@@ -1,6 +1,6 @@
 """EXPLAIN SELECT ...: how a query would be answered, and how far its answer will be off, before it is asked.
 
-Errors are those of the design for people who are spread evenly over all cells (`Values.variance`): of a sum of weights
+Errors are those of the design for people who are spread evenly over all cells (`RowEstimator.variance`): of a sum of weights
 w they grow with the root of the sum of w^2, and of ratios they follow by the delta method at the values that even
 spread would give. Nothing is read of the reports but how many people there are, and the public columns.
 """
@@ -22,7 +22,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import KeyColumn, Measured, key_unit
-from veil.sql.designs.base import TalliedDesign, Values
+from veil.sql.designs.base import JointDesign, RowEstimator
 from veil.sql.designs.choosing import expected_counts
 from veil.sql.designs.grid_reading import grid_sets
 from veil.sql.designs.hio import trees_of
@@ -30,9 +30,9 @@ from veil.sql.execution.accumulators import NOBODY, Nobody, check_groups
 from veil.sql.execution.costs import cost_of
 from veil.sql.execution.engine import value_of
 from veil.sql.execution.passes import public_part
-from veil.sql.execution.rows import Alike, Rows
+from veil.sql.execution.rows import RowClass, Rows
 from veil.sql.execution.sums import Decimals, Totals, decimals, in_decimals
-from veil.sql.language.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
+from veil.sql.language.query import And, Box, Bucket, InRanges, PrivateGroup, PublicGroup, Query
 from veil.sql.language.weights import counts_people
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
@@ -52,7 +52,7 @@ _WORK = ("boxes", "groups", "cells", "pairs", "rows", "megabytes", "seconds")
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One step of a plan, in words."""
 
     what: str
@@ -69,7 +69,7 @@ class Explanation(Result):
 
     kind: ClassVar[str] = "sql-plan"
     query: str
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     outputs: tuple[Measured, ...]
     keys: tuple[KeyColumn, ...] = ()
     boxes: int
@@ -141,7 +141,7 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         classes = [_evenly(query, table, n, len(split.atoms))]
         units, said = decimals(np.ones(len(query.sums))), (f"So it would be if {n:,} people reported.", *_unseen(query))
     else:
-        public = [key for key in query.keys if isinstance(key, PublicKey)]
+        public = [key for key in query.keys if isinstance(key, PublicGroup)]
         counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
         classes = [_Class.of(one, counted.places) for one in counted.classes]
         units = decimals([Decimal(1).scaleb(-counted.scales[place]) for place in counted.places])
@@ -159,7 +159,7 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         before = found.get(row)
         found[row] = expected if row not in found or expected is None or before is None else before + expected
     ordered = list(found.items())
-    times = 1 if isinstance(table.design, TalliedDesign) else step
+    times = 1 if isinstance(table.design, JointDesign) else step
     cost = cost_of(query, table, n, classes=len(classes))
     cost = replace(cost, cells=work.cells * times, pairs=work.pairs * times)
     return Explanation(
@@ -193,7 +193,7 @@ class _Class:
     products: Sequence[Sequence[float]]
 
     @classmethod
-    def of(cls, one: Alike, places: Sequence[int]) -> _Class:
+    def of(cls, one: RowClass, places: Sequence[int]) -> _Class:
         """A class of rows, with the weights of sums at these places."""
         every = one.products
         products = [[every[a][b] for b in places] for a in places]
@@ -205,7 +205,7 @@ def _evenly(query: Query, table: Table, people: int, atoms: int) -> _Class:
     counts = expected_counts(table, people)
     totals = [float(people) if counts_people(text) else math.nan for text in query.sums]
     products = [[people if not math.isnan(a + b) else math.nan for b in totals] for a in totals]
-    keys = tuple(None for key in query.keys if isinstance(key, PublicKey))
+    keys = tuple(None for key in query.keys if isinstance(key, PublicGroup))
     return _Class(keys, (1 << atoms) - 1, counts, totals, products)
 
 
@@ -213,7 +213,7 @@ def _unseen(query: Query) -> Iterator[str]:
     """What cannot be told before anybody reported."""
     if any(text.strip() != "1" for text in query.sums):
         yield "Errors of sums and averages depend on what is added up, which nobody has reported: a dash."
-    if patterns(query.where).atoms or any(isinstance(key, PublicKey) for key in query.keys):
+    if patterns(query.where).atoms or any(isinstance(key, PublicGroup) for key in query.keys):
         yield "Conditions and groups of public columns are taken to hold for all of them."
 
 
@@ -227,7 +227,7 @@ class _Work:
         self.shown: dict[Box, None] = {}  # each once, in order
         self._tallied: set[int] = set()  # the classes of people whose reports are counted
 
-    def read(self, table: Table, boxes: Sequence[Box], place: int, one: _Class, effort: float) -> Values | None:
+    def read(self, table: Table, boxes: Sequence[Box], place: int, one: _Class, effort: float) -> RowEstimator | None:
         """How the boxes are read in the class at a place; None where too few people answered to tell."""
         counts = one.counts
         self.boxes += len(boxes)
@@ -235,8 +235,8 @@ class _Work:
         if not boxes:
             return NOBODY
         try:
-            if isinstance(table.design, TalliedDesign):  # all reports are read together, once for a class of people
-                values: Values = _Predicted(table.design.variance(table, boxes, counts))
+            if isinstance(table.design, JointDesign):  # all reports are read together, once for a class of people
+                values: RowEstimator = _Predicted(table.design.variance(table, boxes, counts))
                 self._tally(table, place, counts)
             else:
                 values = table.design.values(table, boxes, counts, effort)
@@ -269,7 +269,7 @@ class _Predicted(Nobody):
 
 
 @in_decimals
-def _expected(table: Table, boxes: Sequence[Box], values: Values, one: _Class, units: Decimals) -> Totals:
+def _expected(table: Table, boxes: Sequence[Box], values: RowEstimator, one: _Class, units: Decimals) -> Totals:
     """Sums as evenly spread people would give them, and their covariances."""
     sizes = [part.size for part in table.private.parts]
     share = math.fsum(
@@ -286,10 +286,10 @@ def _row(
 ) -> tuple[tuple[Any, ...], Sequence[Box]]:
     """The keys of a row of the answer, and the boxes that are read for it."""
     keys = list(query.private_keys)
-    inside = [InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(keys, buckets, strict=True)]
-    boxes = disjoint_boxes(Both((where, *inside)), [part.size for part in table.private.parts])
+    inside = [InRanges(key.place, ((b.start, b.stop),)) for key, b in zip(keys, buckets, strict=True)]
+    boxes = disjoint_boxes(And((where, *inside)), [part.size for part in table.private.parts])
     own, given = iter(bucket.label for bucket in buckets), iter(one.keys)
-    return tuple(next(own) if isinstance(key, PrivateKey) else next(given) for key in query.keys), boxes
+    return tuple(next(own) if isinstance(key, PrivateGroup) else next(given) for key in query.keys), boxes
 
 
 def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], Totals | None]]) -> Measured:
@@ -309,28 +309,28 @@ def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], 
 # -- the steps, in words -----------------------------------------------------------------------------------------------
 
 
-def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Iterator[Step]:
-    public = [key.sql for key in query.keys if isinstance(key, PublicKey)]
+def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Iterator[PlanStep]:
+    public = [key.sql for key in query.keys if isinstance(key, PublicGroup)]
     if atoms or public:
-        yield Step("public", f"DuckDB evaluates {'; '.join([*atoms, *public])}")
+        yield PlanStep("public", f"DuckDB evaluates {'; '.join([*atoms, *public])}")
     for key in query.private_keys:
-        yield Step("groups", f"{key.name} in {len(key.buckets):,} buckets")
-    yield from (Step("box", _box_text(table, box)) for box in islice(work.shown, _MOST_BOXES))
+        yield PlanStep("groups", f"{key.name} in {len(key.buckets):,} buckets")
+    yield from (PlanStep("box", _box_text(table, box)) for box in islice(work.shown, _MOST_BOXES))
     if len(work.shown) > _MOST_BOXES:
-        yield Step("box", f"and {len(work.shown) - _MOST_BOXES:,} more")
+        yield PlanStep("box", f"and {len(work.shown) - _MOST_BOXES:,} more")
     how = "by the fewest nodes" if table.reading == "plain" else "by contrasts of all levels that refine them"
     asked = len(table.survey.ask)
     name = type(table.design).__name__
-    if isinstance(table.design, TalliedDesign) and work.groups:
+    if isinstance(table.design, JointDesign) and work.groups:
         grids = "; ".join(_grid_text(table, grid) for grid in islice(sorted(work.groups), _MOST_GRIDS))
         more = f"; and {len(work.groups) - _MOST_GRIDS:,} more" if len(work.groups) > _MOST_GRIDS else ""
-        yield Step("read", f"{name}: {len(work.groups):,} of {asked:,} grids, all together: {grids}{more}")
+        yield PlanStep("read", f"{name}: {len(work.groups):,} of {asked:,} grids, all together: {grids}{more}")
     elif work.everybody:
-        yield Step("read", f"{name}: everybody's {asked:,} answers, {how}")
+        yield PlanStep("read", f"{name}: everybody's {asked:,} answers, {how}")
     elif work.groups:
-        yield Step("read", f"{name}: {len(work.groups):,} of {asked:,} groups, {how}")
+        yield PlanStep("read", f"{name}: {len(work.groups):,} of {asked:,} groups, {how}")
     else:
-        yield Step("read", f"{name}: no report, because the number of people alone is asked for")
+        yield PlanStep("read", f"{name}: no report, because the number of people alone is asked for")
 
 
 def _grid_text(table: Table, grid: int) -> str:

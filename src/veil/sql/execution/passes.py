@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from veil.errors import InputError
 from veil.sql.execution.duckdb import LockedDuckDB, select
-from veil.sql.language.query import Both, Condition, Either, Holds
+from veil.sql.language.query import And, Condition, Or, PublicCondition
 from veil.sql.language.weights import each_once, is_whole, make_weights
 
 if TYPE_CHECKING:
@@ -131,16 +131,16 @@ def public_part(condition: Condition) -> str | None:
 
     None where nothing is demanded.
 
-    >>> public_part(Both((Holds('"qty" > 0'), Either((Holds('"os" = 1'), Holds('"os" = 2'))))))
+    >>> public_part(And((PublicCondition('"qty" > 0'), Or((PublicCondition('"os" = 1'), PublicCondition('"os" = 2'))))))
     '(("qty" > 0) AND (("os" = 1) OR ("os" = 2)))'
     """
-    if isinstance(condition, Holds):
+    if isinstance(condition, PublicCondition):
         return f"({condition.sql})"
-    if not isinstance(condition, (Both, Either)):
+    if not isinstance(condition, (And, Or)):
         return None
     parts = [public_part(part) for part in condition.parts]
     demanded = [part for part in parts if part is not None]
-    if isinstance(condition, Both):
+    if isinstance(condition, And):
         return f"({' AND '.join(demanded)})" if demanded else None
     return None if len(demanded) < len(parts) else f"({' OR '.join(demanded)})" if demanded else "false"
 

@@ -23,10 +23,10 @@ from veil.sql.execution.passes import Passes
 from veil.sql.execution.sums import Grams
 
 if TYPE_CHECKING:
-    from veil.sql.execution.accumulators import Reading
+    from veil.sql.execution.accumulators import Accumulator
     from veil.sql.language.query import Query
     from veil.sql.table import Table
-    from veil.study import Collected
+    from veil.study import Collection
 
 
 _MOST_CLASSES = 100_000
@@ -35,7 +35,7 @@ _BATCH_NUMBERS = 1 << 21  # of weights in a batch
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class RowClass:
     """People that a query cannot tell apart by public columns: one class of rows."""
 
     keys: tuple[Any, ...]
@@ -79,10 +79,10 @@ class Alike:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class ClassCounts:
     """What the first pass over a table found, by class."""
 
-    classes: tuple[Alike, ...]
+    classes: tuple[RowClass, ...]
     scales: tuple[int, ...]
     """The decimal scale of each weight: 1234 with scale 2 stands for 12.34."""
     places: tuple[int, ...]
@@ -95,7 +95,7 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RowBatch:
     """Some rows: the class of each, the columns of their reports, and one row per weight."""
 
     classes: NDArray[np.int32]
@@ -128,7 +128,7 @@ class Rows(ABC):
         keys: Sequence[str] = (),
         where: str | None = None,
         admit: Callable[[int, int], None] = anything,
-    ) -> Counted:
+    ) -> ClassCounts:
         """The first pass: one class per different combination of the keys' values and of the conditions that hold.
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
@@ -143,11 +143,11 @@ class Rows(ABC):
         add_products(counted)
         return counted
 
-    def fill(self, query: Query, reading: Reading) -> None:
+    def fill(self, query: Query, reading: Accumulator) -> None:
         """Add all rows up for a query."""
         reading.add(self)
 
-    def scan(self, counted: Counted, classes: Sequence[int], groups: frozenset[int] | None) -> Iterator[Batch]:
+    def scan(self, counted: ClassCounts, classes: Sequence[int], groups: frozenset[int] | None) -> Iterator[RowBatch]:
         """The second pass: the rows of these classes that made one of these choices (None: any), some at a time."""
         passes, wanted = counted.passes, sorted(set(classes))
         if not wanted or (groups is not None and not groups):
@@ -164,7 +164,7 @@ class Rows(ABC):
 class CollectedRows(Rows):
     """Runs at the collector: the rows of a table whose reports were collected, wherever they are."""
 
-    def __init__(self, table: Table, collected: Collected) -> None:
+    def __init__(self, table: Table, collected: Collection) -> None:
         if collected.survey.task != table.survey.task:
             raise MismatchError("expected what was collected of this table; this was made for another task")
         self.table = table
@@ -182,7 +182,7 @@ class CollectedRows(Rows):
         return LockedDuckDB(self.table, self.people, reports=self._collected.reports)
 
 
-def counted_by(passes: Passes, admit: Callable[[int, int], None] = anything) -> Counted:
+def counted_by(passes: Passes, admit: Callable[[int, int], None] = anything) -> ClassCounts:
     """Return the classes of a query's rows; `admit` may refuse the number of weights and of classes."""
     database, connection = passes.database, passes.connection
     ((many,),) = database.execute(connection, select(["count(*)"], passes.found))
@@ -195,14 +195,14 @@ def counted_by(passes: Passes, admit: Callable[[int, int], None] = anything) -> 
     scales = tuple(weight.scale for weight in passes.weights)
     grams = Grams(many, 1 + len(passes.weighted)) if passes.weighted else None
     classes = tuple(_alike(row, passes, size, grams) for row in found)
-    return Counted(classes, scales, passes.places, passes.types, passes, grams)
+    return ClassCounts(classes, scales, passes.places, passes.types, passes, grams)
 
 
-def _alike(row: tuple[Any, ...], passes: Passes, size: int, grams: Grams | None) -> Alike:
+def _alike(row: tuple[Any, ...], passes: Passes, size: int, grams: Grams | None) -> RowClass:
     keys = len(passes.keys)
     pattern, choices, answered = row[1 + keys :]
     weighted = [a for a, _ in passes.weighted]
-    return Alike(
+    return RowClass(
         keys=tuple(row[1 : 1 + keys]),
         pattern=int(pattern),
         size=size,
@@ -213,7 +213,7 @@ def _alike(row: tuple[Any, ...], passes: Passes, size: int, grams: Grams | None)
     )
 
 
-def add_products(counted: Counted) -> None:
+def add_products(counted: ClassCounts) -> None:
     """Add up products of weights: one pass over all rows, unless all weights are 1."""
     passes, grams = counted.passes, counted.grams
     if grams is None or not counted.classes:
@@ -255,7 +255,7 @@ class _Places:
         return np.asarray(self._classes[np.searchsorted(self._patterns, patterns)])
 
 
-def _batch(batch: Any, passes: Passes, of_patterns: _Places | None) -> Batch:
+def _batch(batch: Any, passes: Passes, of_patterns: _Places | None) -> RowBatch:
     """A record batch of the second pass as numpy's arrays."""
     rows, given = batch.num_rows, iter(batch.columns)
     columns = {
@@ -264,7 +264,7 @@ def _batch(batch: Any, passes: Passes, of_patterns: _Places | None) -> Batch:
     weights = np.ones((len(passes.weights), rows), np.int64)
     for a, _ in passes.weighted:
         weights[a] = next(given).to_numpy(zero_copy_only=False)
-    return Batch(_classes(given, of_patterns, rows), columns, weights)
+    return RowBatch(_classes(given, of_patterns, rows), columns, weights)
 
 
 def _column(array: Any, field: Field, rows: int) -> NDArray[Any]:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veil.errors import WireError
-from veil.sql.designs.base import Values
+from veil.sql.designs.base import RowEstimator
 from veil.tools.limits import check
 
 P = ParamSpec("P")
@@ -277,10 +277,10 @@ class Totals:
         return _root(slope @ (among - np.outer(values, values) / max(people, 1)) @ slope)
 
 
-class Moments:
+class RowMoments:
     """The sums over the rows of one class, group by group, for one condition."""
 
-    def __init__(self, values: Values, sums: int, groups: int) -> None:
+    def __init__(self, values: RowEstimator, sums: int, groups: int) -> None:
         from veil.kernels.exact_sums import LARGE_WORDS, SMALL_WORDS
 
         self._values = values

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from veil.errors import InputError
 from veil.sql.dimensions import NEGATED, Comparison, Dimension
-from veil.sql.language.query import FALSE, TRUE, Condition, Holds, InRuns, Runs
+from veil.sql.language.query import FALSE, TRUE, Condition, InRanges, PublicCondition, Runs
 from veil.sql.language.scalars import Scalars, private_message
 from veil.sql.language.statements import plain, without_parentheses
 from veil.sql.regions import both, complement, either, intersect, union
@@ -65,7 +65,7 @@ class Conditions:
         if not self.scalars.has_columns(node):
             value = self.scalars.constant(node)
             return TRUE if value is not None and bool(value) != negated else FALSE
-        return Holds(f"NOT ({sql})" if negated else sql)
+        return PublicCondition(f"NOT ({sql})" if negated else sql)
 
     def _compared(self, node: Node, *, negated: bool) -> Condition:
         """A comparison of one private dimension with values."""
@@ -149,7 +149,7 @@ def _queries() -> tuple[type[Node], ...]:
 def _within(dimension: Dimension, runs: Runs) -> Condition:
     if runs == ((0, dimension.size),):
         return TRUE
-    return InRuns(dimension.place, runs) if runs else FALSE
+    return InRanges(dimension.place, runs) if runs else FALSE
 
 
 def _operands(node: Node, key: str) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from veil.errors import SqlError
 from veil.sql.dimensions import Dimension, kind_of
 from veil.sql.language.conditions import SIGNS
-from veil.sql.language.query import Compare, Expression, KeyValue, Number, Operation, PrivateKey, PublicKey, Total
+from veil.sql.language.query import Compare, Expression, KeyValue, Number, Operation, PrivateGroup, PublicGroup, SumTerm
 from veil.sql.language.scalars import Scalars, private_message
 from veil.sql.language.statements import plain, without_parentheses
 
@@ -31,10 +31,10 @@ _NEVER_NULL = frozenset({"literal", "add", "sub", "mul", "neg", "paren"})
 
 
 @dataclass(frozen=True)
-class Key:
+class GroupKey:
     """What the query groups by: as it is answered, in its one form (`canonical`), and its type as DuckDB calls it."""
 
-    key: PublicKey | PrivateKey
+    key: PublicGroup | PrivateGroup
     canonical: str | None
     kind: str
 
@@ -46,7 +46,7 @@ class Key:
     @property
     def mixed(self) -> bool:
         """Whether some of its values are texts and some are numbers: these have no order."""
-        buckets = self.key.buckets if isinstance(self.key, PrivateKey) else ()
+        buckets = self.key.buckets if isinstance(self.key, PrivateGroup) else ()
         return len({kind_of(bucket.label) for bucket in buckets if bucket.label is not None}) > 1
 
     @property
@@ -58,7 +58,7 @@ class Key:
 class Expressions:
     """Reads what stands in SELECT, HAVING and ORDER BY; `sums` are those that it needs."""
 
-    def __init__(self, scalars: Scalars, keys: Sequence[Key]) -> None:
+    def __init__(self, scalars: Scalars, keys: Sequence[GroupKey]) -> None:
         self.scalars, self.source, self.keys = scalars, scalars.source, keys
         self.sums: dict[str, int] = {}
         self.named: dict[str, Expression] = {}
@@ -125,9 +125,9 @@ class Expressions:
 
     # -- aggregates ----------------------------------------------------------------------------------------------------
 
-    def total(self, sql: str) -> Total:
+    def total(self, sql: str) -> SumTerm:
         """The sum of an expression over public columns, each kept once."""
-        return Total(self.sums.setdefault(sql, len(self.sums)))
+        return SumTerm(self.sums.setdefault(sql, len(self.sums)))
 
     def _aggregate(self, node: Node) -> Expression:
         condition = None
@@ -226,7 +226,7 @@ class Expressions:
                 return Compare(sign, (KeyValue(key), value) if side is left else (value, KeyValue(key)))
         return Compare(sign, (self.read(left), self.read(right)))
 
-    def _value_of_key(self, node: Node, key: Key) -> str | dt.date:
+    def _value_of_key(self, node: Node, key: GroupKey) -> str | dt.date:
         """A text, a date or a time that a key is compared with."""
         value = None if self.scalars.has_columns(node) else self.scalars.constant(node)
         timed = key.kind in ("DATE", "TIMESTAMP")

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING
 
 from veil.errors import InputError
 from veil.sql.language.conditions import Conditions
-from veil.sql.language.expressions import Expressions, Key, bucketed, canonical
-from veil.sql.language.query import TRUE, Compare, Condition, Expression, KeyValue, Output, PrivateKey, PublicKey, Query
+from veil.sql.language.expressions import Expressions, GroupKey, bucketed, canonical
+from veil.sql.language.query import (
+    TRUE,
+    Compare,
+    Condition,
+    Expression,
+    KeyValue,
+    Output,
+    PrivateGroup,
+    PublicGroup,
+    Query,
+)
 from veil.sql.language.scalars import Scalars
-from veil.sql.language.statements import GRAMMAR, Source, plain, read, without_parentheses
+from veil.sql.language.statements import GRAMMAR, Statement, plain, read, without_parentheses
 from veil.sql.regions import disjoint_boxes, intersect, patterns, simplified, union
 
 if TYPE_CHECKING:
@@ -54,7 +64,7 @@ def parse(text: str, table: Table) -> Query:
 class _Reading:
     """One query, clause by clause."""
 
-    def __init__(self, source: Source, table: Table) -> None:
+    def __init__(self, source: Statement, table: Table) -> None:
         self.source, self.select = source, source.select
         self.clauses = {name.rstrip("_"): held for name, held in self.select.args.items() if held}
         self._check_clauses()
@@ -88,7 +98,7 @@ class _Reading:
             remarks=tuple(self.conditions.remarks),
             text_bytes=sum(lengths.copies for lengths in self.scalars.lengths.values()),
             key_bytes=sum(
-                self.scalars.lengths[item.key.sql].result for item in self.keys if isinstance(item.key, PublicKey)
+                self.scalars.lengths[item.key.sql].result for item in self.keys if isinstance(item.key, PublicGroup)
             ),
         )
 
@@ -135,7 +145,7 @@ class _Reading:
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
-    def _keys(self) -> list[Key]:
+    def _keys(self) -> list[GroupKey]:
         group = self.clauses.get("group")
         if group is None:
             return []
@@ -143,7 +153,7 @@ class _Reading:
         if other:
             word = min(other).replace("_", " ").rstrip("s").upper()
             raise self.source.error(word, f"{word} is not supported: GROUP BY takes columns and expressions")
-        found: dict[str | None, Key] = {}
+        found: dict[str | None, GroupKey] = {}
         if group.args.get("all"):
             wanted = [_inner(item) for item in self.items if not self.scalars.has_aggregates(item)]
         else:
@@ -174,7 +184,7 @@ class _Reading:
             )
         return self.items[place - 1]
 
-    def _key(self, node: Node) -> Key:
+    def _key(self, node: Node) -> GroupKey:
         if self.scalars.has_aggregates(node):
             raise self.source.error(node, "an aggregate is nothing to group by: GROUP BY takes columns and expressions")
         if not self.scalars.has_columns(node):
@@ -183,14 +193,16 @@ class _Reading:
         form = canonical(self.scalars, node)
         if dimension is None:
             sql = self.scalars.sql(node)
-            return Key(PublicKey(self._name(form, node), sql), form, self.scalars.type_of(sql, node))
+            return GroupKey(PublicGroup(self._name(form, node), sql), form, self.scalars.type_of(sql, node))
         try:
             buckets, remark = dimension.buckets(None if width is None else self.scalars.width(width))
         except InputError as problem:
             raise problem if hasattr(problem, "line") else self.source.error(node, str(problem)) from None
         if remark is not None:
             self.conditions.remarks.setdefault(remark)
-        return Key(PrivateKey(self._name(form, node), dimension.place, buckets), form, dimension.type_of(buckets))
+        return GroupKey(
+            PrivateGroup(self._name(form, node), dimension.place, buckets), form, dimension.type_of(buckets)
+        )
 
     def _name(self, form: str | None, node: Node) -> str:
         """A key's name: its alias in SELECT, its column's own, or how it is written."""
@@ -203,9 +215,9 @@ class _Reading:
             return held if isinstance(held, str) else held.name
         return plain(node)
 
-    def _reachable(self, key: PublicKey | PrivateKey, where: Condition) -> PublicKey | PrivateKey:
+    def _reachable(self, key: PublicGroup | PrivateGroup, where: Condition) -> PublicGroup | PrivateGroup:
         """The key without buckets that WHERE leaves nobody in, whatever the public columns hold."""
-        if not isinstance(key, PrivateKey):
+        if not isinstance(key, PrivateGroup):
             return key
         split = patterns(where)
         sizes = [dimension.size for dimension in self.scalars.dimensions]

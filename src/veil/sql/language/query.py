@@ -20,7 +20,7 @@ Box = tuple[Runs | None, ...]
 
 
 @dataclass(frozen=True)
-class InRuns:
+class InRanges:
     """A private dimension's code lies in one of these runs."""
 
     place: int
@@ -28,28 +28,28 @@ class InRuns:
 
 
 @dataclass(frozen=True)
-class Holds:
+class PublicCondition:
     """A condition on public columns alone, as DuckDB evaluates it; what is NULL does not hold."""
 
     sql: str
 
 
 @dataclass(frozen=True)
-class Both:
+class And:
     """All parts hold; nothing but true where there are none."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
-class Either:
+class Or:
     """At least one part holds; false where there are none."""
 
     parts: tuple[Condition, ...]
 
 
-Condition = InRuns | Holds | Both | Either
-TRUE, FALSE = Both(()), Either(())
+Condition = InRanges | PublicCondition | And | Or
+TRUE, FALSE = And(()), Or(())
 
 # -- numbers made of sums --------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Total:
+class SumTerm:
     """The i-th of the query's sums, over the people of a group for whom the condition holds."""
 
     index: int
@@ -92,13 +92,13 @@ class Compare:
     """Texts, dates and times are compared with a key."""
 
 
-Expression = Number | Total | KeyValue | Operation
+Expression = Number | SumTerm | KeyValue | Operation
 
 # -- groups ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class PublicKey:
+class PublicGroup:
     """A group per value of an expression over public columns, as DuckDB evaluates it."""
 
     name: str
@@ -115,7 +115,7 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class PrivateKey:
+class PrivateGroup:
     """A group per bucket of a private dimension."""
 
     name: str
@@ -147,7 +147,7 @@ class Query:
     sums: tuple[str, ...]
     outputs: tuple[Output, ...]
     where: Condition = TRUE
-    keys: tuple[PublicKey | PrivateKey, ...] = ()
+    keys: tuple[PublicGroup | PrivateGroup, ...] = ()
     having: Compare | None = None
     order: tuple[tuple[Expression, bool], ...] = ()
     limit: int | None = None
@@ -160,6 +160,6 @@ class Query:
     """Bytes of the public keys of one group, at most."""
 
     @property
-    def private_keys(self) -> Iterator[PrivateKey]:
+    def private_keys(self) -> Iterator[PrivateGroup]:
         """The keys that are private dimensions."""
-        return (key for key in self.keys if isinstance(key, PrivateKey))
+        return (key for key in self.keys if isinstance(key, PrivateGroup))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.sql.columns import Category, identifier
 from veil.sql.dimensions import Dimension, Width
-from veil.sql.language.statements import Source, plain, read, without_parentheses
+from veil.sql.language.statements import Statement, plain, read, without_parentheses
 from veil.tools.messages import missing_extra, unknown_name
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 class Scalars:
     """What stands in a query over one table: columns resolved, constants evaluated, public expressions as SQL."""
 
-    def __init__(self, source: Source, table: Table, alias: str) -> None:
+    def __init__(self, source: Statement, table: Table, alias: str) -> None:
         self.source, self.alias, self.name = source, alias, table.name
         parts = zip(table.private.names, table.private.parts, strict=True)
         self.dimensions = [Dimension(place, name, part) for place, (name, part) in enumerate(parts)]

@@ -42,7 +42,7 @@ class Word(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Statement:
     """A query as it was written, and the tree of its SELECT."""
 
     text: str
@@ -93,7 +93,7 @@ class Source:
         return _error(self.text, self.start(where), message)
 
 
-def read(text: str) -> Source:
+def read(text: str) -> Statement:
     """A query's syntax tree; refuses what is no single SELECT, with the position."""
     try:
         from sqlglot import ErrorLevel, parse, tokenize
@@ -125,7 +125,7 @@ def read(text: str) -> Source:
         raise _error(text, _unclosed(text), "what begins here is never closed") from None
     except RecursionError:
         raise _error(text, 0, "the query is nested too deeply") from None
-    source = Source(text, select, prefix is not None, words)
+    source = Statement(text, select, prefix is not None, words)
     if select.key != "select":
         raise source.error(select.key.upper(), f"found {select.key.upper()}; supported: {GRAMMAR}")
     return source
