@@ -32,8 +32,8 @@ from veil.collector.store.base import Group
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.seen import names_of
 from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.tools.json_documents import digest
 
 # Kills itself before the statement of the given number, counted from when `begin` is called; 0 is never.
@@ -43,7 +43,7 @@ import psycopg
 from tests.service.test_kill_points import store_at
 from veil.collector import sqlite_store
 from veil.collector.surveys.catalogue import Catalogue
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 
 place, what, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
 counted, begun = itertools.count(1), []
@@ -70,7 +70,7 @@ sqlite_store.SqliteStore._connect = watched
 OPENED = """
 store = store_at(place)
 catalogue = Catalogue(store)
-studies = Studies(store, catalogue)
+studies = RunningStudies(store, catalogue)
 """
 PURGE = """
 sqlite_store._ERASED_BYTES = 20_000

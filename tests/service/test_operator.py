@@ -27,7 +27,7 @@ from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
 from veil.collector.settings import CollectorSettings, load_settings
 from veil.collector.store.base import Group, StoredTally
-from veil.collector.surveys.tallying import rebuild
+from veil.collector.surveys.collection import rebuild
 from veil.errors import InputError
 from veil.tools.json_documents import digest
 

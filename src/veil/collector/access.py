@@ -1,9 +1,8 @@
-"""The key that published surveys are signed with (Ed25519), in a file of its own that nobody else may read.
+"""Access to a collector: the key that signs published surveys, and the tokens of analysts.
 
-Analysts' tokens: 32 random bytes, of which only the SHA-256 is kept; each with scopes, and perhaps for one survey.
-
-A plain hash is right here: a random token cannot be guessed from its digest, unlike a password. A token is looked up by
-its digest alone. Whatever the time of a look-up tells about a stored digest, it tells nothing about the token.
+The signing key (Ed25519) is in a file that only its owner can read; the database knows its fingerprint. A token is 32
+random bytes with scopes and perhaps one survey. Only its SHA-256 is stored: unlike a password, a random token cannot be
+guessed from its digest. Tokens are looked up by digest, so the time of a look-up tells nothing about a token.
 """
 
 from __future__ import annotations
@@ -29,9 +28,33 @@ from veil.tools.filesystem import make_private_folder, write_secret
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-
 _FACT = "signing-key"
 _RETRY_SECONDS = 60
+SCOPES = {
+    "surveys:read": "list surveys and see how many reports they have",
+    "surveys:write": "make, open and close surveys",
+    "reports:write": "send batches of reports past the limit by address",
+    "answers:read": "ask for estimates",
+    "export:read": "download reports",
+    "metrics:read": "read the metrics",
+    "audit:read": "read the audit log",
+}
+_PREFIX = "veil_"
+_NAME = re.compile(r"[a-z0-9-]{1,32}")
+_MOST_DAYS = 36_525
+
+
+class AnySurvey(enum.Enum):
+    """In place of a task id, and never equal to one that somebody sends."""
+
+    ANY = enum.auto()
+
+
+ANY_SURVEY = AnySurvey.ANY
+
+
+_UNKNOWN = TokenRecord("", bytes(32), (), None, "", "", revoked=True)
+"""Stands for a token that is not stored. No token has this digest."""
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
@@ -155,43 +178,6 @@ class KeyWatch:
         self.check()
 
 
-def _create(path: Path) -> None:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    make_private_folder(path.parent)
-    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with contextlib.suppress(FileExistsError):  # the first process wins; a half-written key is never seen
-        write_secret(path, pem, replace=False)
-
-
-SCOPES = {
-    "surveys:read": "list surveys and see how many reports they have",
-    "surveys:write": "make, open and close surveys",
-    "reports:write": "send batches of reports past the limit by address",
-    "answers:read": "ask for estimates",
-    "export:read": "download reports",
-    "metrics:read": "read the metrics",
-    "audit:read": "read the audit log",
-}
-_PREFIX = "veil_"
-_NAME = re.compile(r"[a-z0-9-]{1,32}")
-_MOST_DAYS = 36_525
-
-
-class AnySurvey(enum.Enum):
-    """In place of a task id, and never equal to one that somebody sends."""
-
-    ANY = enum.auto()
-
-
-ANY_SURVEY = AnySurvey.ANY
-
-
-_UNKNOWN = TokenRecord("", bytes(32), (), None, "", "", revoked=True)
-"""Stands for a token that is not stored. No token has this digest."""
-
-
 def issue_token(
     store: Store,
     scopes: Sequence[str],
@@ -248,6 +234,16 @@ def authorised(store: Store, header: str | None, scope: str, task: str | AnySurv
     if found.task is not None and task not in (found.task, ANY_SURVEY):
         raise ServiceError(403, "wrong-survey", "this token is for another survey")
     return found
+
+
+def _create(path: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    make_private_folder(path.parent)
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with contextlib.suppress(FileExistsError):  # the first process wins; a half-written key is never seen
+        write_secret(path, pem, replace=False)
 
 
 def _day(moment: datetime) -> str:

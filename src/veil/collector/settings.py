@@ -1,4 +1,4 @@
-"""The collector's settings: one TOML file, and VEIL_* variables of the environment over it. Nothing needs to be set."""
+"""The collector's settings: one TOML file, overridden by VEIL_* variables. Every setting has a default."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Strict decoding of what devices post: framed reports end to end, or an Arrow stream. Vectorised, never by report.
+"""Strict, vectorised decoding of posted reports: frames end to end, or an Arrow stream.
 
-Whatever is wrong, only a WireError or a MismatchError comes out, and nothing of the request is stored.
+Whatever is wrong, only a `WireError` or a `MismatchError` comes out, and nothing of the request is stored.
 """
 
 from __future__ import annotations

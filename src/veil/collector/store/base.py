@@ -1,8 +1,8 @@
-"""What the collector keeps, and the contract of the databases that keep it.
+"""Records of the collector, and the contract of the databases that keep them.
 
-A store's methods block and are called from threads. Each is one transaction: it happened durably, or a StoreError is
-raised and nobody was told that it had. Reports of a survey carry a sequence number that grows in the order of commits:
-whoever has seen number k will never find a new report below it.
+A store's methods block and are called from threads. Each is one transaction: it is durable when the method returns, or
+a `StoreError` is raised and nothing was acknowledged. Reports of a survey have sequence numbers in the order of
+commits: a reader that has seen number k never finds a new report below it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 
 from veil.errors import StoreDamagedError
 
-Phase = Literal["draft", "waiting", "open", "closed", "expired"]
+SurveyPhase = Literal["draft", "waiting", "open", "closed", "expired"]
 PRUNED = "prune-audit"
 """The action of an audit entry that says which earlier entries were erased."""
 
@@ -72,7 +72,7 @@ class StoredSurvey:
         """True if the reports are erased, or are being erased."""
         return self.purged is not None or self.purging is not None
 
-    def phase(self, now: int) -> Phase:
+    def phase(self, now: int) -> SurveyPhase:
         """What it takes at a moment: reports only while it is open.
 
         >>> StoredSurvey(1, "t", b"", "open", opens=None, closes=50, precision=1, minimum=1).phase(50)
@@ -251,7 +251,7 @@ class Store(ABC):
         """Keep another study of the same task: how its reports are read from now on."""
 
     @abstractmethod
-    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase | StoreDamagedError]:
+    def append(self, groups: Sequence[Group], now: int) -> list[int | SurveyPhase | StoreDamagedError]:
         """Store the new reports of each group in one transaction. Return an outcome for each group.
 
         The outcome is the number of new reports, the phase of a survey that takes no reports now, or an error if damage
