@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veil.collector.monitoring.logs import log
+from veil.collector.settings import MAX_DAYS
 from veil.collector.store.base import Store, TokenRecord
 from veil.errors import InputError, ServiceError
 from veil.tools.filesystem import make_private_folder, write_secret
@@ -41,11 +42,10 @@ SCOPES = {
 }
 _PREFIX = "veil_"
 _NAME = re.compile(r"[a-z0-9-]{1,32}")
-_MOST_DAYS = 36_525
 
 
 class AnySurvey(enum.Enum):
-    """In place of a task id, and never equal to one that somebody sends."""
+    """A marker that stands for any survey in place of a task id. It equals no text from a request."""
 
     ANY = enum.auto()
 
@@ -54,7 +54,7 @@ ANY_SURVEY = AnySurvey.ANY
 
 
 _UNKNOWN = TokenRecord("", bytes(32), (), None, "", "", revoked=True)
-"""Stands for a token that is not stored. No token has this digest."""
+"""A token that is not stored. No token has this digest."""
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
@@ -148,9 +148,9 @@ def fingerprint(key: Ed25519PrivateKey) -> str:
 
 
 class KeyWatch:
-    """Compares the key that a running collector signs with to the database's, which `veil key adopt` changes.
+    """A watch on the database's key, which `veil key adopt` changes while a collector signs with its own.
 
-    Runs at the collector. After a change nothing is signed or published by this process until it is started again.
+    After a change nothing is signed or published by this process until it is started again.
     """
 
     def __init__(self, store: Store, key: Ed25519PrivateKey) -> None:
@@ -192,8 +192,8 @@ def issue_token(
         raise InputError("a token's name has 1 to 32 small letters, digits and hyphens")
     if name is not None and any(token.name == name for token in store.tokens()):
         raise InputError("there is a token of that name already")
-    if days is not None and not 1 <= days <= _MOST_DAYS:
-        raise InputError(f"a token is valid for 1 to {_MOST_DAYS:,} days")
+    if days is not None and not 1 <= days <= MAX_DAYS:
+        raise InputError(f"a token is valid for 1 to {MAX_DAYS:,} days")
     wrong = [scope for scope in scopes if scope not in SCOPES]
     if wrong or not scopes:
         raise InputError(f"a token has one or more of the scopes {', '.join(SCOPES)}")

@@ -76,7 +76,7 @@ def open_store(
 
 
 class Service:
-    """One collector. `start` it within the event loop; `stop` commits what waits."""
+    """A running collector. `start` it within the event loop; `stop` commits what waits."""
 
     queue: CommitQueue
 

@@ -48,7 +48,7 @@ class _Pending:
 
 
 class CommitQueue:
-    """Runs at the collector, beside one event loop. `submit` returns once the reports are on the disk."""
+    """A bounded queue of reports beside one event loop. `submit` returns once they are on the disk."""
 
     def __init__(
         self,

@@ -24,10 +24,10 @@ _ID_COLUMN = "report_id"
 
 @dataclass(frozen=True)
 class DecodedReports:
-    """Report ids and payloads of several requests, in the order of the ids; and what is wrong with each request.
+    """Report ids and payloads of several requests, in the order of the ids, and the error of each request or None.
 
-    Ids are random: in their order nothing is left of the order in which the reports came. Of reports with the same id
-    the one that came first stands first.
+    Ids are random, so their order shows nothing of the order of arrival. Reports with the same id keep theirs:
+    the first that came stands first.
     """
 
     ids: bytes

@@ -36,7 +36,7 @@ _Headers = list[tuple[bytes, bytes]]
 
 
 class Ingest:
-    """Takes requests with framed reports from connections."""
+    """The short way for requests with framed reports."""
 
     def __init__(self, app: App) -> None:
         self.app, self.service = app, app.service
@@ -118,7 +118,7 @@ class _Silent:
 
 
 class IngestRequest:
-    """One request on the short way; to uvicorn's protocol it looks like the cycle of a request and its answer."""
+    """A request on the short way, with the interface of uvicorn's cycle of a request and its answer."""
 
     message_event = _Silent()
 

@@ -30,7 +30,7 @@ _MAPPED = bytes(10) + b"\xff\xff"
 
 
 class AddressLimit:
-    """A limit of requests by address. Runs within the collector's event loop.
+    """A limit of requests per minute and address. It is used within the event loop only.
 
     >>> limit = AddressLimit(2, clock=lambda: 30.0)
     >>> [limit.wait("192.0.2.1") for _ in range(3)], limit.wait("192.0.2.2")

@@ -52,10 +52,10 @@ def files_needed(connections: int) -> int:
 
 
 class Edge:
-    """All connections, by what they wait for; each kind in the order in which the waiting began.
+    """All connections by what they wait for, each kind in the order in which the waiting began.
 
-    `heads` wait for a head, `idle` ones for another request, `bodies` for the rest of one; of `stalled` ones nobody
-    reads the answer, and `closing` ones are closed but for the rest of an answer. All count until they are gone.
+    `heads` wait for a head, `idle` for another request, `bodies` for the rest of a body. The clients of `stalled` do
+    not read their answers, and `closing` are closed except for the rest of an answer. All count until they are gone.
     """
 
     def __init__(
@@ -191,21 +191,21 @@ def _refused_head(method: bytes, version: str, headers: _Headers, named: dict[by
 
 
 class _Nobody(list[Any]):
-    """Takes trailers, which nobody reads: uvicorn would add them to the headers of a request that is under way."""
+    """A list that drops trailers, which uvicorn would add to the headers of a request that is under way."""
 
     def append(self, item: Any) -> None:
         """Forget it."""
 
 
 class _EndedError(Exception):
-    """Stops the parser within a piece: what follows is not looked at."""
+    """The end of a connection within a piece of input; the rest of the piece is ignored."""
 
 
 _NOBODY = _Nobody()
 
 
 class HttpConnection(HttpToolsProtocol):
-    """One connection. It overrides what asyncio and the parser call, and `on_response_complete`, uvicorn's own.
+    """An HTTP connection. It overrides methods that asyncio and the parser call, and uvicorn's `on_response_complete`.
 
     `veil.collector.serve.check_uvicorn` says which versions of uvicorn it is tested with.
     """

@@ -43,13 +43,13 @@ _READY_SECONDS = 5
 _FLAGS = {"true": True, "false": False}
 
 RequestCounter = Callable[..., int]
-"""Counts requests from one address; returns 0, or how many seconds to wait."""
+"""A function that counts requests from one address, and returns 0 or the seconds to wait."""
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A method on a path, and what serves it."""
+    """A method on a path, and its handler."""
 
     method: str
     path: str

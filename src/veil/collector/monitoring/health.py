@@ -18,9 +18,9 @@ _TRY_SECONDS = 1.0
 
 
 class Health:
-    """Runs at the collector. Everybody who used the database tells how it went; `check` refuses while it hangs.
+    """The health of a collector, from the outcomes of its calls to the database.
 
-    `tries` is how often a database that hung is tried again, in seconds.
+    `check` refuses while the database hangs. `tries` is the interval in seconds at which it is tried again.
     """
 
     def __init__(

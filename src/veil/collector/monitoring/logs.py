@@ -49,7 +49,7 @@ def _place(problem: BaseException) -> str | None:
 
 
 class RateLimitedLog:
-    """Lines that requests can cause: each kind once in ten seconds at most, with how many `times` it came since.
+    """A log for events that requests can cause: one line per kind in ten seconds, with the number of `times`.
 
     >>> now = [0.0]
     >>> seldom = RateLimitedLog(lambda: now[0])
@@ -78,7 +78,7 @@ class RateLimitedLog:
 
 
 class _WholeLines(logging.Handler):
-    """Writes each line with one call, so that lines of several threads and processes never mix."""
+    """A handler that writes each line with one call, so that lines of several threads and processes never mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
         data = self.format(record).encode("utf-8", "backslashreplace") + b"\n"

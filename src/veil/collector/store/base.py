@@ -23,7 +23,7 @@ PRUNED = "prune-audit"
 
 @dataclass(frozen=True)
 class StoredSurvey:
-    """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once.
+    """A survey in a store. Times are seconds since 1970, UTC; `reports` counts each report once.
 
     `study` is the study file that says how its reports are read; None where a bare task was published, which is the
     study of its questions. `closed` is when it was closed, `keep_days` how long its reports are kept after that (None:
@@ -103,7 +103,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Payloads of the reports up to number `last`, their coarse times (each with a count), and how many are missing.
+    """Payloads of the reports up to number `last`, their coarse times with counts, and the number of missing reports.
 
     Missing reports are in damaged or missing blocks.
     """
@@ -165,7 +165,7 @@ class TokenRecord:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """Who asked what, and when. Never what came out."""
+    """An entry of the audit log: who asked what, and when; never the answer."""
 
     at: str
     token: str
@@ -175,7 +175,7 @@ class AuditEntry:
 
 
 class Store(ABC):
-    """The contract. `append` is safe with several collectors at once."""
+    """The contract of a collector's database. `append` is safe with several collectors at once."""
 
     @property
     def epoch(self) -> int:

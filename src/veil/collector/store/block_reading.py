@@ -32,12 +32,12 @@ KEYS = {"blocks": ("last",), "runs": ("run", "page")}
 """The columns that name a row of a table of reports or ids within its survey."""
 Buckets = list[tuple[int, int]]
 Block = tuple[int, int, bytes, bytes, bytes]
-"""Its last number, how many reports, their coarse times, ids and payloads."""
+"""A block: its last number, and the count, coarse times, ids and payloads of its reports."""
 RowKey = tuple[int, ...]
 
 
 class BlockReader(SqlStore):
-    """Reading of reports and ids, for both databases."""
+    """A store that can read its blocks of reports and ids, for both databases."""
 
     def __init__(self) -> None:
         self.damage = Damage()
@@ -186,7 +186,7 @@ class BlockReader(SqlStore):
 
 
 class BlockWalk:
-    """Goes through the blocks of a survey in their order, and counts the reports that are missing after `reached`.
+    """A walk through the blocks of a survey in their order, which counts the missing reports after `reached`.
 
     `start` is the number before the latest missing ones.
     """
@@ -212,7 +212,7 @@ class BlockWalk:
 
 
 class Damage:
-    """The damage that this process has met: ranges of missing reports, and places of damaged ids. It logs each once."""
+    """The damage that this process has met: ranges of missing reports and places of damaged ids, each logged once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

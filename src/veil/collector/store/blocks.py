@@ -68,7 +68,7 @@ class _DamagedGroupError(Exception):
 
 
 class BlockStore(BlockReader):
-    """Appending and folding of reports, for both databases."""
+    """A store that can append and fold reports, for both databases."""
 
     version: int
     """The number of its schema."""

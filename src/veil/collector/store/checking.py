@@ -25,7 +25,7 @@ Advance = Callable[[int], object]
 
 @dataclass(frozen=True)
 class DamagedPart:
-    """A damaged part of the database. `reports` is how many reports cannot be read because of it."""
+    """A damaged part of the database. `reports` is the number of reports that cannot be read because of it."""
 
     task: str | None
     part: str

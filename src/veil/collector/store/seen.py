@@ -68,7 +68,7 @@ def cut_into_runs(ids: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True, eq=False)
 class MixedIds:
-    """Ids as filters see them: two words each, mixed with a key; from these follow the places that an id sets."""
+    """Ids as filters see them: two words each, mixed with a key, which give the bits that an id sets."""
 
     key: bytes
     first: WordArray
@@ -91,7 +91,7 @@ class MixedIds:
 
 @dataclass(frozen=True, eq=False)
 class RunHead:
-    """What is known of a run of sorted ids: each page's first id, and a Bloom filter, one bit per place."""
+    """A run of sorted ids as it is kept in memory: the first id of each page, and a Bloom filter."""
 
     key: bytes
     firsts: list[bytes]
@@ -249,7 +249,7 @@ class SeenIds:
 
 
 class SeenIdsCache:
-    """What is known of several surveys, within a bound: those that were used last."""
+    """The known ids of the surveys that were used last, within a bound of memory."""
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
         self.most_bytes = most_bytes

@@ -31,7 +31,7 @@ _LOOK_SECONDS = 0.1
 
 
 class Upkeep:
-    """Whether to do something now, and how much of it."""
+    """The decision whether upkeep is due, and how much of it to do at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -47,8 +47,9 @@ T = TypeVar("T")
 _MOST_KEPT = 32
 _MOST_BYTES = 64 << 20  # of all results that are kept
 ReadingId = tuple[str, str]
+"""The digests of a task and of a study that reads it."""
 FORMS = {"json": "json", "csv": "csv", "arrow": "arrows"}
-"""What an answer can be asked for as, and what `veil.results.render.files` calls it: Arrow is a stream here."""
+"""Formats of answers, with their names in `veil.results.render.files`; Arrow is a stream here."""
 _MOST_CANDIDATES = 100_000
 _MOST_ROWS = 131_072
 _MOST_SETTINGS = 32
@@ -56,7 +57,7 @@ _MOST_SETTINGS = 32
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """What an analyst asks for: parameters of the reading as NAME=VALUE, the level of intervals, and the form.
+    """A request of an analyst: parameters of the reading as NAME=VALUE, the level of intervals, and the format.
 
     `candidates` are the values to count, where the study takes them; `study` is another study of the same task, or the
     bare task itself, to read the reports with in place of the published one. `all` is for what a search found and is
@@ -109,7 +110,7 @@ def _none() -> int:
 
 @dataclass(frozen=True, eq=False)
 class ResultKey:
-    """What is to be read: a study of a task, by their digests, from the reports up to a mark."""
+    """A result to read: a study of a task, by their digests, from the reports up to a mark."""
 
     task: str
     study: str
@@ -199,7 +200,7 @@ class ReaderThreads:
 
 
 class ResultCache:
-    """Runs beside one event loop, which alone touches it. Quick readings never wait for long ones."""
+    """Results in memory, used by one event loop only. Quick readings never wait for long ones."""
 
     def __init__(self, metrics: Metrics, quick: ReaderThreads, long: ReaderThreads) -> None:
         self._metrics, self._quick, self._long = metrics, quick, long

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from veil.collector.access import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
-from veil.collector.settings import CollectorSettings
+from veil.collector.settings import MAX_DAYS, CollectorSettings
 from veil.collector.store.base import Store, StoredSurvey
 from veil.device.client import ROUND_PURPOSE, RoundPart
 from veil.device.verification import (
@@ -49,7 +49,6 @@ _KEYS = ("opens", "closes", "precision", "minimum", "step", "keep_days", "name",
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _MOST_LANGUAGES = 100
 _MOST_TEXT = 2_000
-_MOST_DAYS = 36_525
 
 
 @lru_cache(maxsize=256)
@@ -261,7 +260,7 @@ def draft_of(
     minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
     step = whole_number(options.get("step", minimum), "step", _MOST_SECONDS)
     keep = options.get("keep_days")
-    keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
+    keep = None if keep is None else whole_number(keep, "keep_days", MAX_DAYS)
     name, texts = _about(options.get("name"), options.get("texts"))
     wave = options.get("wave", survey.wave if survey.wave > 1 else None)
     if wave is not None:

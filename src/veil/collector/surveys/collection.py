@@ -132,9 +132,9 @@ def _stored(tally: SurveyTally, mark: int) -> StoredTally:
 
 
 class InterruptedReadingError(Exception):
-    """A reading was broken off: the database failed, its time was over, or the collector stops.
+    """The end of a reading before its result: the database failed, its time was over, or the collector stops.
 
-    No VeilError, which would refuse it. What was taken so far stays written down: the next reading goes on from there.
+    It is no `VeilError`, which would refuse the reading. What was taken stays recorded: the next reading goes on there.
     """
 
     def __init__(self, cause: StoreError | ServiceError | LimitError) -> None:
@@ -288,7 +288,7 @@ class StoreCollection(ReportStream):
 
 
 class StoreJournal(Journal):
-    """What a run took, in the store. `run` names the study, `mark` the reports that it reads.
+    """The journal of a run in the store. `run` names the study, `mark` the reports that it reads.
 
     A study that reads more reports than before begins anew, and what it took from fewer is forgotten.
     """

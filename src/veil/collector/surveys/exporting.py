@@ -95,7 +95,7 @@ def open_export(store: Store, stored: StoredSurvey, folder: Path) -> BinaryIO:
 
 @dataclass
 class _Dealt:
-    """Reports in a file, dealt out into the parts of each day; where the pieces of a part are."""
+    """Reports in a file, dealt to the parts of each day, with the positions of the pieces of each part."""
 
     spill: BinaryIO
     kind: np.dtype[Any]
