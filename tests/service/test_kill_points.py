@@ -41,7 +41,7 @@ KILLED = """
 import itertools, os, signal, sys
 import psycopg
 from tests.service.test_kill_points import store_at
-from veil.collector import sqlite_store
+from veil.collector.store import sqlite as sqlite_store
 from veil.collector.surveys.catalogue import Catalogue
 from veil.collector.surveys.rounds import RunningStudies
 
