@@ -228,8 +228,8 @@ def test_kills_during_the_purge_of_5_000_000_reports(copied: tuple[str, Callable
     assert outcomes[0]
 
 
-def test_a_purge_that_is_killed_used_to_be_half(tmp_path: Path) -> None:
-    """The rival: without a note that it began, readers meet a half of the reports."""
+def test_rows_deleted_without_a_recorded_purge_count_as_damage(tmp_path: Path) -> None:
+    """A killed purge that had not recorded its beginning would look like this."""
     place = str(tmp_path / "collector.sqlite3")
     filled(place, 4_000, fold=False)
     with closing(sqlite3.connect(place)) as direct:
