@@ -32,14 +32,6 @@ from veil.errors import InputError
 from veil.tools.json_documents import digest
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
-    open_store(CollectorSettings(folder=str(tmp_path / "data"))).close()
-    (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
-    return tmp_path
-
-
 def veil(*args: Any, code: int = 0) -> Any:
     result = CliRunner().invoke(app, [*map(str, args), "--json"])
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
