@@ -14,6 +14,8 @@ from tests.service.harness import SURVEY, Collector
 from tests.service.middleman import Middleman, between
 from tests.service.postgres import Server, binaries, server
 
+from veil.collector.service import open_store
+from veil.collector.settings import CollectorSettings
 from veil.collector.store import blocks, seen
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.postgres import PostgresStore
@@ -52,6 +54,15 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "FOLDED", 64)
     monkeypatch.setattr(seen, "PAGE", 16)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 10 * SURVEY.layout.size)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the file of a survey, and with an empty database in `data`, which operators' commands use."""
+    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
+    open_store(CollectorSettings(folder=str(tmp_path / "data"))).close()
+    (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
+    return tmp_path
 
 
 @pytest.fixture

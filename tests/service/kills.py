@@ -12,7 +12,7 @@ from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, values
 
 from veil.collector.service import open_store
-from veil.collector.surveys.tallying import rebuild
+from veil.collector.surveys.collection import rebuild
 from veil.wire.frames import report_size
 
 EACH = report_size(SURVEY)

@@ -34,7 +34,7 @@ from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.seen import names_of
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys.catalogue import Catalogue, draft_of
-from veil.collector.surveys.tallying import catch_up, rebuild
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.errors import InputError, ServiceError, StoreError, WireError
 
 Make = Callable[[], BlockStore]

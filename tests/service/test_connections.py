@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from veil.collector.edge.protocol import Connection, Edge, protocol_of
+from veil.collector.edge.protocol import Edge, HttpConnection, protocol_of
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.settings import CollectorSettings
 
@@ -74,7 +74,7 @@ class Place:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2000")]})
         await send({"type": "http.response.body", "body": b"a" * 2_000})
 
-    def connect(self) -> tuple[Connection, Line]:
+    def connect(self) -> tuple[HttpConnection, Line]:
         line = Line()
         line.protocol = protocol_of(self.edge)(self._config, ServerState(), {})
         line.protocol.connection_made(line)

@@ -26,14 +26,14 @@ from veil.collector.settings import CollectorSettings
 from veil.collector.store.backup import back_up, restore
 from veil.collector.store.base import AuditEntry, Chunk, Group, StoredStudy, StoredSurvey, TokenRecord
 from veil.collector.store.blocks import BlockStore
-from veil.collector.store.checking import Problem, find_damage
+from veil.collector.store.checking import DamagedPart, find_damage
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys.answers import AnswerRequest, prepare, written
 from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.collector.surveys.exporting import export_parquet
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import StoreDamagedError
 
 Make = Callable[[], BlockStore]
@@ -63,7 +63,7 @@ def damage(store: BlockStore, stored: StoredSurvey, name: str, column: str, wher
             connection.execute(statement, (bytes([data[0] ^ 1]) + data[1:], *place))
 
 
-def problems(store: BlockStore) -> list[Problem]:
+def problems(store: BlockStore) -> list[DamagedPart]:
     return list(find_damage(store, lambda _: None))
 
 

@@ -12,7 +12,7 @@ from tests.service.harness import framed
 from veil import GRR, OLH, OUE, AllOf, OneOf, Public, Survey
 from veil.collector.edge.decoding import decode_requests, frames_of_arrow
 from veil.collector.settings import CollectorSettings, load_settings
-from veil.collector.surveys.tallying import is_maintained
+from veil.collector.surveys.collection import is_maintained
 from veil.errors import InputError, MismatchError, WireError
 from veil.wire.frames import decode_report, report_size
 

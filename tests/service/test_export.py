@@ -19,8 +19,8 @@ from veil.collector.store.base import Group, StoredSurvey
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys import exporting
 from veil.collector.surveys.catalogue import Catalogue, draft_of
+from veil.collector.surveys.collection import catch_up
 from veil.collector.surveys.exporting import export_folder, export_parquet
-from veil.collector.surveys.tallying import catch_up
 from veil.device.client import Client
 from veil.errors import InputError, MismatchError, WireError
 from veil.files import read_reports

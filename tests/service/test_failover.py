@@ -23,11 +23,11 @@ from veil.collector.service import Service
 from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group, StoredSurvey
 from veil.collector.store.postgres import PostgresStore
-from veil.collector.surveys import tallying
+from veil.collector.surveys import collection
 from veil.collector.surveys.answers import AnswerRequest, prepare
 from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.errors import StoreError, StoreReadOnlyError, StoreUnreachableError
 
 pytestmark = pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed: failover was NOT tested")
@@ -206,7 +206,7 @@ def test_tallies_and_answers_of_the_server_before_do_not_reach_the_new_one(
     studies = RunningStudies(store, Catalogue(store))
     before = prepare(store, studies, store.survey(stored.key), AnswerRequest())
     assert before.mark == 50
-    chunks = tallying._chunks
+    chunks = collection._chunks
 
     def replaced(*given: object) -> object:
         yield from chunks(*given)  # type: ignore[arg-type]
@@ -216,7 +216,7 @@ def test_tallies_and_answers_of_the_server_before_do_not_reach_the_new_one(
 
     with store.writing() as connection:  # as if these had not been counted yet
         connection.execute("UPDATE tallies SET sequence = 10 WHERE survey = ?", (stored.key,))
-    monkeypatch.setattr(tallying, "_chunks", replaced)
+    monkeypatch.setattr(collection, "_chunks", replaced)
     with pytest.raises(StoreError):
         catch_up(store, stored, SURVEY)
     assert store.epoch == 1

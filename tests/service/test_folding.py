@@ -289,12 +289,12 @@ def test_the_time_of_a_survey_that_is_over_is_over_for_good(make: Make) -> None:
 
 
 def test_seen_drops_and_reuses_a_column() -> None:
-    columns = seen.Columns(bytes(16), 32 * seen.FOLDED)
+    columns = seen.FilterColumns(bytes(16), 32 * seen.FOLDED)
     names = [seen.sorted_names(os.urandom(16 * seen.FOLDED)) for _ in range(3)]
     for number, ids in enumerate(names[:2], 1):
-        columns.add(number, seen.Head.of(ids, bytes(16)))
+        columns.add(number, seen.RunHead.of(ids, bytes(16)))
     columns.drop(1)
-    columns.add(3, seen.Head.of(names[2], bytes(16)))
+    columns.add(3, seen.RunHead.of(names[2], bytes(16)))
     for number, ids in ((1, names[0]), (2, names[1]), (3, names[2])):
         some = ids[: 16 * 100]
         hits = columns.may_hold(seen.MixedIds.of(bytes(16), some).places(columns.size)).tolist()

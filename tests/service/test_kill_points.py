@@ -32,8 +32,8 @@ from veil.collector.store.base import Group
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.seen import names_of
 from veil.collector.surveys.catalogue import Catalogue
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up, rebuild
 from veil.tools.json_documents import digest
 
 # Kills itself before the statement of the given number, counted from when `begin` is called; 0 is never.
@@ -41,9 +41,9 @@ KILLED = """
 import itertools, os, signal, sys
 import psycopg
 from tests.service.test_kill_points import store_at
-from veil.collector import sqlite_store
+from veil.collector.store import sqlite as sqlite_store
 from veil.collector.surveys.catalogue import Catalogue
-from veil.collector.surveys.rounds import Studies
+from veil.collector.surveys.rounds import RunningStudies
 
 place, what, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
 counted, begun = itertools.count(1), []
@@ -70,7 +70,7 @@ sqlite_store.SqliteStore._connect = watched
 OPENED = """
 store = store_at(place)
 catalogue = Catalogue(store)
-studies = Studies(store, catalogue)
+studies = RunningStudies(store, catalogue)
 """
 PURGE = """
 sqlite_store._ERASED_BYTES = 20_000
@@ -228,8 +228,8 @@ def test_kills_during_the_purge_of_5_000_000_reports(copied: tuple[str, Callable
     assert outcomes[0]
 
 
-def test_a_purge_that_is_killed_used_to_be_half(tmp_path: Path) -> None:
-    """The rival: without a note that it began, readers meet a half of the reports."""
+def test_rows_deleted_without_a_recorded_purge_count_as_damage(tmp_path: Path) -> None:
+    """A killed purge that had not recorded its beginning would look like this."""
     place = str(tmp_path / "collector.sqlite3")
     filled(place, 4_000, fold=False)
     with closing(sqlite3.connect(place)) as direct:

@@ -22,7 +22,7 @@ from veil.collector.store.seen import names_of
 SENDER = """
 import os, random, sys
 from tests.service.reports import group, opened
-from veil.collector import seen
+from veil.collector.store import seen
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.sqlite import SqliteStore
 

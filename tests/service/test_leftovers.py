@@ -25,7 +25,7 @@ from veil.tools.filesystem import remove_scratch_folders, scratch_folder
 KILLED = """
 import os, signal, sys
 from veil.cli.main import run
-from veil.collector import backup
+from veil.collector.store import backup
 
 def killed(*given):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -15,7 +15,7 @@ from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, framed, running
 
 from veil.collector.edge.limits import AddressLimit, _packed
-from veil.collector.monitoring.logs import Seldom
+from veil.collector.monitoring.logs import RateLimitedLog
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.problems import noted
 from veil.collector.settings import CollectorSettings, load_settings
@@ -177,7 +177,7 @@ def test_the_variables_that_others_read_are_known() -> None:
 
 def test_a_database_that_is_down_writes_no_line_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     now, lines = SimpleNamespace(time=0.0), list[tuple[str, int]]()
-    monkeypatch.setattr("veil.collector.problems._log", Seldom(lambda: now.time))
+    monkeypatch.setattr("veil.collector.problems._log", RateLimitedLog(lambda: now.time))
     monkeypatch.setattr(
         "veil.collector.monitoring.logs.log", lambda level, event, problem, times: lines.append((event, times))
     )

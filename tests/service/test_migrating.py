@@ -34,7 +34,7 @@ from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.schema import FIRST, latest
 from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys.catalogue import Catalogue
-from veil.collector.surveys.tallying import catch_up, rebuild
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.errors import InputError, StoreError
 
 OTHER = Survey(GRR(1.0, 4))

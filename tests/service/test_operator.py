@@ -27,17 +27,9 @@ from veil.collector.edge.decoding import decode_requests
 from veil.collector.service import open_store
 from veil.collector.settings import CollectorSettings, load_settings
 from veil.collector.store.base import Group, StoredTally
-from veil.collector.surveys.tallying import rebuild
+from veil.collector.surveys.collection import rebuild
 from veil.errors import InputError
 from veil.tools.json_documents import digest
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
-    open_store(CollectorSettings(folder=str(tmp_path / "data"))).close()
-    (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
-    return tmp_path
 
 
 def veil(*args: Any, code: int = 0) -> Any:

@@ -18,7 +18,7 @@ from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import StoredSurvey
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.seen import SeenIdsCache, names_of
-from veil.collector.store.upkeep import Upkeep
+from veil.collector.store.timing import Upkeep
 from veil.collector.surveys.catalogue import Catalogue
 from veil.errors import StoreError, StoreTimeoutError
 

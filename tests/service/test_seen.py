@@ -16,9 +16,9 @@ from veil.collector.store.base import Group
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.seen import (
     FOLDED,
-    Columns,
-    Head,
+    FilterColumns,
     MixedIds,
+    RunHead,
     SeenIds,
     SeenIdsCache,
     cut_into_runs,
@@ -29,7 +29,7 @@ from veil.collector.surveys.catalogue import Catalogue, draft_of
 from veil.errors import StoreError
 
 
-def columns_of(heads: Sequence[Head]) -> list[Columns]:
+def columns_of(heads: Sequence[RunHead]) -> list[FilterColumns]:
     seen = SeenIds()
     for number, head in enumerate(heads, 1):
         seen.add(number, head)
@@ -39,8 +39,8 @@ def columns_of(heads: Sequence[Head]) -> list[Columns]:
 def test_filters_hold_what_they_were_given_and_little_else() -> None:
     count, key = FOLDED, os.urandom(16)
     runs, others = [sorted_names(os.urandom(16 * count)) for _ in range(9)], os.urandom(16 * 200_000)
-    heads = [Head.of(ids, key) for ids in runs]
-    for some in (heads, [Head.from_bytes(head.to_bytes()) for head in heads]):
+    heads = [RunHead.of(ids, key) for ids in runs]
+    for some in (heads, [RunHead.from_bytes(head.to_bytes()) for head in heads]):
         (columns,) = columns_of(some)
         assert columns.words.itemsize == 2
         for lane, ids in enumerate(runs):
@@ -56,27 +56,27 @@ def test_filters_hold_what_they_were_given_and_little_else() -> None:
     for ids in runs:
         is_set = np.zeros(heads[0].places // 2, dtype=np.uint8)
         is_set[MixedIds.of(key, ids).places(len(is_set))] = 1
-        half.append(Head(key, [], np.packbits(is_set)))
+        half.append(RunHead(key, [], np.packbits(is_set)))
     (columns,) = columns_of(half)
     assert np.bitwise_count(columns.may_hold(MixedIds.of(key, others).places(columns.size))).mean() > 9 * 1e-4
 
 
 @pytest.mark.parametrize("count", [1, 5, 131, 40_000, 43_690, 65_536, 98_303])
 def test_a_filter_is_as_large_as_its_run_needs(count: int) -> None:
-    head = Head.of(sorted_names(os.urandom(16 * count)), os.urandom(16))
+    head = RunHead.of(sorted_names(os.urandom(16 * count)), os.urandom(16))
     assert 21 * count <= head.places <= max(43 * count, 32 * 8)
 
 
 def test_a_filter_that_would_miss_ids_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another version, as the one before wrote it (how many ids, how many pages, key, ...), or of a part of one."""
-    data = Head.of(sorted_names(os.urandom(16 * 100)), os.urandom(16)).to_bytes()
+    data = RunHead.of(sorted_names(os.urandom(16 * 100)), os.urandom(16)).to_bytes()
     before = (100).to_bytes(8, "little") + (1).to_bytes(8, "little") + data[8:]
     for bad in (before, data[:24], data[:20], b""):
         with pytest.raises(StoreError, match="filter"):
-            Head.from_bytes(bad)
+            RunHead.from_bytes(bad)
     monkeypatch.setattr("veil.collector.store.seen._PLACES", 10)
     with pytest.raises(StoreError, match="filter"):
-        Head.from_bytes(data)
+        RunHead.from_bytes(data)
 
 
 def test_many_ids_are_cut_into_runs_of_about_one_size(small_runs: None) -> None:

@@ -39,7 +39,7 @@ def content_types() -> list[list[str]]:
 
 
 def test_each_code_of_a_refusal_is_on_the_page() -> None:
-    sources = [path.read_text(encoding="utf-8") for path in Path(problems.__file__).parent.glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in Path(problems.__file__).parent.rglob("*.py")]
     codes = {code for text in sources for code in re.findall(r'\(\s*\d{3}, "([a-z-]+)"', text)}
     codes |= {code for _, code in problems._CODES} | set(problems._HTTP.values())
     assert {"internal", "no-token", "survey-closed", "wrong-wave"} <= codes

@@ -29,8 +29,8 @@ from veil.collector.store.base import Group, StoredSurvey
 from veil.collector.store.blocks import BlockStore
 from veil.collector.surveys.answers import AnswerRequest, prepare
 from veil.collector.surveys.catalogue import Catalogue, _signed, draft_of, key_text, published, unsigned
+from veil.collector.surveys.collection import catch_up
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up
 from veil.device.ledger import Ledger
 from veil.device.online import open_client
 from veil.device.verification import PURPOSE, read_published, verified

@@ -29,9 +29,9 @@ from veil.collector.store import sqlite as sqlite_store
 from veil.collector.store.base import AuditEntry, Group, Store, StoredSurvey, StoredTally
 from veil.collector.store.seen import names_of
 from veil.collector.store.sqlite import SqliteStore
-from veil.collector.surveys import tallying
+from veil.collector.surveys import collection
 from veil.collector.surveys.catalogue import Catalogue, draft_of
-from veil.collector.surveys.tallying import catch_up, rebuild
+from veil.collector.surveys.collection import catch_up, rebuild
 from veil.errors import InputError, ServiceError, StoreError
 from veil.wire.frames import report_size
 from veil.wire.tallies import encode_tally
@@ -136,7 +136,7 @@ def test_a_purge_within_a_rebuild_leaves_the_tally_as_it_was(
     store.append([group_of(stored, 100)], NOW)
     catch_up(store, stored, SURVEY)
     before = store.tally(stored.key)
-    monkeypatch.setattr(tallying, "_CHUNK_BYTES", 40 * SURVEY.layout.size)
+    monkeypatch.setattr(collection, "_CHUNK_BYTES", 40 * SURVEY.layout.size)
     chunk = store.chunk
 
     def chunk_then_purge(survey: int, after: int, rows: int, until: int | None = None) -> Any:

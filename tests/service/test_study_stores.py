@@ -24,9 +24,8 @@ from veil.collector.store.sqlite import SqliteStore
 from veil.collector.surveys import collection as in_store
 from veil.collector.surveys.answers import AnswerRequest, ReaderThreads, ResultCache, ResultKey, prepare, size_in_memory
 from veil.collector.surveys.catalogue import Catalogue, draft_of
-from veil.collector.surveys.collection import StoreCollection
+from veil.collector.surveys.collection import StoreCollection, catch_up
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up
 from veil.errors import InputError, ServiceError, StoreError
 from veil.histogram import Questions
 from veil.results.render.files import document

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 from veil.collector.edge import ingest
 from veil.collector.edge import protocol as edge
 from veil.collector.edge.ingest import IngestRequest
-from veil.collector.edge.limits import FIRST, NEXT, check_uvicorn
+from veil.collector.serve import FIRST, NEXT, check_uvicorn
 from veil.errors import ExtraError
 
 ROOT = Path(__file__).parents[2]
@@ -73,15 +73,16 @@ def test_the_protocol_has_what_the_edge_uses() -> None:
         return protocol
 
     protocol = asyncio.run(connection())
-    ours = {*vars(edge.Connection), *edge.Connection.__annotations__}
-    needed = used(edge.Connection, r"\bself\.(\w+)") | used(edge.Edge, r"\bconnection\.(\w+)")
+    ours = {*vars(edge.HttpConnection), *edge.HttpConnection.__annotations__}
+    needed = used(edge.HttpConnection, r"\bself\.(\w+)") | used(edge.Edge, r"\bconnection\.(\w+)")
     needed |= used(ingest, r"\b(?:connection|_of)\.(\w+)")
     missing = {name for name in needed - ours if not hasattr(protocol, name)}
     assert not missing
     assert {"parser", "pipeline", "cycle", "_unset_keepalive_if_required"} <= needed - ours
-    for name in set(vars(edge.Connection)) & set(vars(httptools_impl.HttpToolsProtocol)) - {"__module__", "__doc__"}:
+    shared = set(vars(edge.HttpConnection)) & set(vars(httptools_impl.HttpToolsProtocol))
+    for name in shared - {"__module__", "__doc__"}:
         theirs = inspect.signature(getattr(httptools_impl.HttpToolsProtocol, name)).parameters
-        assert list(inspect.signature(getattr(edge.Connection, name)).parameters) == list(theirs), name
+        assert list(inspect.signature(getattr(edge.HttpConnection, name)).parameters) == list(theirs), name
     parameters = inspect.signature(httptools_impl.HttpToolsProtocol).parameters
     assert list(parameters)[:3] == ["config", "server_state", "app_state"]
 
@@ -92,7 +93,7 @@ def test_a_report_on_the_short_way_looks_like_a_request() -> None:
     assert {"body", "response_complete", "keep_alive", "message_event"} <= by_uvicorn
     assert {name for name in by_uvicorn if not hasattr(taken, name)} == set()
     cycle = inspect.getsource(httptools_impl.RequestResponseCycle)
-    for name in used(edge.Connection, r"\bself\.cycle\.(\w+)") - {"begin", "hold", "release"}:
+    for name in used(edge.HttpConnection, r"\bself\.cycle\.(\w+)") - {"begin", "hold", "release"}:
         assert re.search(rf"\bself\.{name}\b", cycle), name
 
 

@@ -16,7 +16,7 @@ from veil.collector.store import postgres as postgres_store
 from veil.collector.store import schema as migrating
 from veil.collector.store.block_reading import unpack_buckets
 from veil.collector.store.blocks import BlockStore
-from veil.collector.store.sql import Connection
+from veil.collector.store.sql import SqlConnection
 
 _DAYS = """
 CREATE TABLE days (
@@ -28,7 +28,7 @@ _ADD = (
 )
 
 
-def migrate(store: BlockStore, connection: Connection, words: Mapping[str, str]) -> None:
+def migrate(store: BlockStore, connection: SqlConnection, words: Mapping[str, str]) -> None:
     """Rename a column, and count the reports of every survey by their coarse times."""
     connection.execute("ALTER TABLE counters RENAME COLUMN edition TO changes")
     connection.execute(_DAYS.format(**words))

@@ -32,6 +32,7 @@ VEIL = (
     "veil.cli.main",
     "veil.cli.input",
     "veil.cli.simulate",
+    "veil.collector.edge.protocol",
     "veil.collector.serve",
     "veil.collector.service",
     "veil.collector.store.sqlite",

@@ -70,10 +70,10 @@ def serve(
 ) -> Document:
     """Run the collector until it is stopped: it accepts reports, stores them, and answers analysts."""
     check_installed()
-    from veil.collector.edge.limits import check_uvicorn
+    from veil.collector.serve import check_uvicorn
+    from veil.collector.serve import serve as run
 
     check_uvicorn()
-    from veil.collector.serve import serve as run
 
     given: dict[str, Any] = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
     chosen = replace(settings_of(settings, folder), **given)
@@ -311,8 +311,8 @@ def export(
 def rebuild(on: On, task: TaskId) -> Document:
     """Recount the reports of a survey, and correct the stored tally if it differs."""
     from veil.collector.surveys.catalogue import read_by
-    from veil.collector.surveys.tallying import is_maintained
-    from veil.collector.surveys.tallying import rebuild as count_again
+    from veil.collector.surveys.collection import is_maintained
+    from veil.collector.surveys.collection import rebuild as count_again
 
     stored = on.catalogue.chosen(task)
     survey = read_by(stored)

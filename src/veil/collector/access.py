@@ -1,9 +1,8 @@
-"""The key that published surveys are signed with (Ed25519), in a file of its own that nobody else may read.
+"""Access to a collector: the key that signs published surveys, and the tokens of analysts.
 
-Analysts' tokens: 32 random bytes, of which only the SHA-256 is kept; each with scopes, and perhaps for one survey.
-
-A plain hash is right here: a random token cannot be guessed from its digest, unlike a password. A token is looked up by
-its digest alone. Whatever the time of a look-up tells about a stored digest, it tells nothing about the token.
+The signing key (Ed25519) is in a file that only its owner can read; the database knows its fingerprint. A token is 32
+random bytes with scopes and perhaps one survey. Only its SHA-256 is stored: unlike a password, a random token cannot be
+guessed from its digest. Tokens are looked up by digest, so the time of a look-up tells nothing about a token.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veil.collector.monitoring.logs import log
+from veil.collector.settings import MAX_DAYS
 from veil.collector.store.base import Store, TokenRecord
 from veil.errors import InputError, ServiceError
 from veil.tools.filesystem import make_private_folder, write_secret
@@ -29,9 +29,32 @@ from veil.tools.filesystem import make_private_folder, write_secret
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-
 _FACT = "signing-key"
 _RETRY_SECONDS = 60
+SCOPES = {
+    "surveys:read": "list surveys and see how many reports they have",
+    "surveys:write": "make, open and close surveys",
+    "reports:write": "send batches of reports past the limit by address",
+    "answers:read": "ask for estimates",
+    "export:read": "download reports",
+    "metrics:read": "read the metrics",
+    "audit:read": "read the audit log",
+}
+_PREFIX = "veil_"
+_NAME = re.compile(r"[a-z0-9-]{1,32}")
+
+
+class AnySurvey(enum.Enum):
+    """A marker that stands for any survey in place of a task id. It equals no text from a request."""
+
+    ANY = enum.auto()
+
+
+ANY_SURVEY = AnySurvey.ANY
+
+
+_UNKNOWN = TokenRecord("", bytes(32), (), None, "", "", revoked=True)
+"""A token that is not stored. No token has this digest."""
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
@@ -125,9 +148,9 @@ def fingerprint(key: Ed25519PrivateKey) -> str:
 
 
 class KeyWatch:
-    """Compares the key that a running collector signs with to the database's, which `veil key adopt` changes.
+    """A watch on the database's key, which `veil key adopt` changes while a collector signs with its own.
 
-    Runs at the collector. After a change nothing is signed or published by this process until it is started again.
+    After a change nothing is signed or published by this process until it is started again.
     """
 
     def __init__(self, store: Store, key: Ed25519PrivateKey) -> None:
@@ -155,43 +178,6 @@ class KeyWatch:
         self.check()
 
 
-def _create(path: Path) -> None:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    make_private_folder(path.parent)
-    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with contextlib.suppress(FileExistsError):  # the first process wins; a half-written key is never seen
-        write_secret(path, pem, replace=False)
-
-
-SCOPES = {
-    "surveys:read": "list surveys and see how many reports they have",
-    "surveys:write": "make, open and close surveys",
-    "reports:write": "send batches of reports past the limit by address",
-    "answers:read": "ask for estimates",
-    "export:read": "download reports",
-    "metrics:read": "read the metrics",
-    "audit:read": "read the audit log",
-}
-_PREFIX = "veil_"
-_NAME = re.compile(r"[a-z0-9-]{1,32}")
-_MOST_DAYS = 36_525
-
-
-class AnySurvey(enum.Enum):
-    """In place of a task id, and never equal to one that somebody sends."""
-
-    ANY = enum.auto()
-
-
-ANY_SURVEY = AnySurvey.ANY
-
-
-_UNKNOWN = TokenRecord("", bytes(32), (), None, "", "", revoked=True)
-"""Stands for a token that is not stored. No token has this digest."""
-
-
 def issue_token(
     store: Store,
     scopes: Sequence[str],
@@ -206,8 +192,8 @@ def issue_token(
         raise InputError("a token's name has 1 to 32 small letters, digits and hyphens")
     if name is not None and any(token.name == name for token in store.tokens()):
         raise InputError("there is a token of that name already")
-    if days is not None and not 1 <= days <= _MOST_DAYS:
-        raise InputError(f"a token is valid for 1 to {_MOST_DAYS:,} days")
+    if days is not None and not 1 <= days <= MAX_DAYS:
+        raise InputError(f"a token is valid for 1 to {MAX_DAYS:,} days")
     wrong = [scope for scope in scopes if scope not in SCOPES]
     if wrong or not scopes:
         raise InputError(f"a token has one or more of the scopes {', '.join(SCOPES)}")
@@ -248,6 +234,16 @@ def authorised(store: Store, header: str | None, scope: str, task: str | AnySurv
     if found.task is not None and task not in (found.task, ANY_SURVEY):
         raise ServiceError(403, "wrong-survey", "this token is for another survey")
     return found
+
+
+def _create(path: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    make_private_folder(path.parent)
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with contextlib.suppress(FileExistsError):  # the first process wins; a half-written key is never seen
+        write_secret(path, pem, replace=False)
 
 
 def _day(moment: datetime) -> str:

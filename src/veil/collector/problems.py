@@ -1,4 +1,4 @@
-"""Every refusal in one shape: {"error": {"code": ..., "message": ..., "expected": ...}}, `expected` where it helps."""
+"""Refusals as HTTP responses: {"error": {"code": ..., "message": ...}}, with `expected` where it helps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from veil.collector.monitoring.logs import Seldom
+from veil.collector.monitoring.logs import RateLimitedLog
 from veil.collector.monitoring.metrics import Metrics
 from veil.errors import (
     EmptyError,
@@ -24,7 +24,7 @@ from veil.errors import (
 )
 
 _STORE_RETRY_SECONDS = 5
-_log = Seldom()
+_log = RateLimitedLog()
 _CODES: tuple[tuple[type[VeilError], str], ...] = (
     (MismatchError, "foreign-survey"),
     (WireError, "malformed"),

@@ -1,4 +1,8 @@
-"""Run the collector as one process: bind, serve with uvicorn, and drain the queue on SIGTERM or SIGINT."""
+"""The process of a collector: it binds a port, serves with uvicorn, and drains the queue on SIGTERM or SIGINT.
+
+`HttpConnection` extends uvicorn's protocol class and `IngestRequest` takes the place of its request. uvicorn promises
+neither interface, so `check_uvicorn` refuses an untested version before anything of it is imported.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,22 @@ import signal
 import socket
 import sys
 import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from veil.collector.edge.ingest import Ingest
 from veil.collector.edge.limits import AddressLimit
-from veil.collector.edge.protocol import BACKLOG, Edge, files_needed, protocol_of
 from veil.collector.http.app import App
 from veil.collector.monitoring.logs import log, set_up
 from veil.collector.service import Service
 from veil.collector.settings import CollectorSettings
-from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
+from veil.errors import ExtraError, InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
 from veil.tools.limits import require_files
+from veil.tools.messages import missing_extra
 
+FIRST, NEXT = (0, 30), (0, 55)
+"""The first tested minor version, and the first one that is not tested."""
 _LOOK_SECONDS = 1.0
 _WHY = {
     errno.EADDRNOTAVAIL: "this address is not one of this machine",
@@ -30,8 +37,28 @@ _WHY = {
 _SWITCH_SECONDS = 0.0005  # the thread that commits gets the interpreter back from a busy event loop ten times sooner
 
 
+def check_uvicorn(found: str | None = None) -> None:
+    """Raise `ExtraError` unless uvicorn is of a tested version; `found` is the installed one unless it is given.
+
+    >>> check_uvicorn("0.30.0")
+    >>> check_uvicorn("0.55.0")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    veil.errors.ExtraError: uvicorn: expected version 0.30 or later and before 0.55, got 0.55.0: pip install ...
+    """
+    if found is None:
+        found = _installed()
+    parts = found.split(".")
+    tested = all(part.isdecimal() for part in parts[:2]) and FIRST <= tuple(int(part) for part in parts[:2]) < NEXT
+    if not tested:
+        bounds = "expected version {}.{} or later and before {}.{}".format(*FIRST, *NEXT)
+        raise missing_extra(f"uvicorn: {bounds}, got {found}", "collector")
+
+
 def serve(settings: CollectorSettings) -> None:
     """Serve until a signal asks to stop."""
+    from veil.collector.edge.protocol import files_needed
+
     os.umask(0o077)  # whatever is written from here on is for this account alone
     if hasattr(signal, "SIGPIPE"):  # a device that hangs up must not end us, as `veil ... | head` may
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -50,6 +77,8 @@ def keep_kernels(settings: CollectorSettings) -> None:
 
 def _serve(settings: CollectorSettings, listener: socket.socket, files: int) -> None:
     import uvicorn
+
+    from veil.collector.edge.protocol import BACKLOG, Edge, protocol_of
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     app = App(_service(settings))
@@ -103,3 +132,10 @@ def _bound(settings: CollectorSettings) -> socket.socket:
             raise InputError(f"{where}: no address belongs to this host") from None
         raise InputError(f"{where}: {_WHY.get(problem.errno or 0, 'is it in use?')}") from None
     return listener
+
+
+def _installed() -> str:
+    try:
+        return version("uvicorn")
+    except PackageNotFoundError:
+        raise ExtraError("uvicorn: expected an installed package with a version, got one without") from None

@@ -1,6 +1,7 @@
-"""What the routes work with: the store, the key, the catalogue, the studies, the queue; their life from start to drain.
+"""The service behind the routes: store, key, catalogue, studies and queue, from the start to the drain.
 
-Beside the requests, tallies are caught up, rounds of studies are moved on and the signing key is compared.
+Beside the requests it keeps tallies up to date, advances studies of several rounds, erases reports that are due and
+watches the signing key.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from veil.collector.store.backup import remove_copies
 from veil.collector.store.base import AuditEntry, Store, StoredSurvey
 from veil.collector.surveys.answers import ReaderThreads, ResultCache
 from veil.collector.surveys.catalogue import Catalogue, published, published_round, read_by, valid_until
+from veil.collector.surveys.collection import catch_up, is_maintained
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import catch_up, is_maintained
 from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
 from veil.tools.filesystem import make_private_folder
@@ -35,7 +36,7 @@ from veil.tools.json_documents import Json
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from veil.collector.store.blocks import BlockStore, Old
+    from veil.collector.store.blocks import BlockStore, OldSchema
 
 
 T = TypeVar("T")
@@ -44,7 +45,9 @@ _RETENTION_SECONDS = 60.0
 _FOLD_PAUSE = 60.0  # after a failure
 
 
-def open_store(settings: CollectorSettings, *, make: bool = True, hurried: bool = False, old: Old = "refuse") -> Store:
+def open_store(
+    settings: CollectorSettings, *, make: bool = True, hurried: bool = False, old: OldSchema = "refuse"
+) -> Store:
     """Open the store that the settings name; without `make`, refuse an empty or missing one.
 
     A `hurried` store gives up on a server that does not answer in time, because devices wait for it. `old` says what to
@@ -73,7 +76,7 @@ def open_store(settings: CollectorSettings, *, make: bool = True, hurried: bool 
 
 
 class Service:
-    """One collector. `start` it within the event loop; `stop` commits what waits."""
+    """A running collector. `start` it within the event loop; `stop` commits what waits."""
 
     queue: CommitQueue
 

@@ -1,4 +1,4 @@
-"""The collector's settings: one TOML file, and VEIL_* variables of the environment over it. Nothing needs to be set."""
+"""The collector's settings: one TOML file, overridden by VEIL_* variables. Every setting has a default."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
 _OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FIREFOX")  # variables that others read
-_MOST_DAYS = 36_525
+MAX_DAYS = 36_525
+"""The largest number of days in a setting or an option: 100 years."""
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
     *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "fold_seconds"),
@@ -28,7 +29,7 @@ _POSITIVE = (
 
 @dataclass(frozen=True)
 class CollectorSettings:
-    """Everything that can be set; each name in the file has the variable VEIL_NAME beside it.
+    """The settings of a collector. The setting `name` in the file is the variable VEIL_NAME of the environment.
 
     >>> CollectorSettings(port=9000).database
     'sqlite:///veil-collector/collector.sqlite3'
@@ -73,8 +74,8 @@ class CollectorSettings:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise InputError(f"the setting {name} must be at least 1")
-        if not 1 <= self.valid_days <= _MOST_DAYS:
-            raise InputError(f"the setting valid_days must lie between 1 and {_MOST_DAYS}")
+        if not 1 <= self.valid_days <= MAX_DAYS:
+            raise InputError(f"the setting valid_days must lie between 1 and {MAX_DAYS}")
         if not 0 <= self.requests_per_minute < 65_535:
             raise InputError(f"requests_per_minute: expected 0 (no limit) to 65534, got {self.requests_per_minute}")
         if not 0 <= self.port < 65_536:

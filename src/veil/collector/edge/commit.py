@@ -1,7 +1,7 @@
-"""Group commit: requests wait together for one durable transaction, and only then are they acknowledged.
+"""Group commit: reports of many requests are stored in one transaction, and only then acknowledged.
 
-One thread decodes and stores. While it does, new requests gather and make up the next group. The queue is bounded:
-beyond it requests are refused at once, so that memory does not grow with the load.
+One thread decodes and stores. Meanwhile new requests gather and make up the next group. The queue is bounded: requests
+beyond it are refused at once, so that memory does not grow with the load.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 from veil.collector.edge.decoding import decode_requests
 from veil.collector.monitoring.health import Health
-from veil.collector.monitoring.logs import Seldom
+from veil.collector.monitoring.logs import RateLimitedLog
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.problems import as_service_error
-from veil.collector.store.base import Group, Phase, Store, StoredSurvey
+from veil.collector.store.base import Group, Store, StoredSurvey, SurveyPhase
 from veil.errors import ServiceError, StoreDamagedError, StoreError
 from veil.survey import Survey
 
 _PATIENCE = 0.25  # of the last commit's time
 
-_CLOSED: dict[Phase, tuple[int, str, str]] = {
+_CLOSED: dict[SurveyPhase, tuple[int, str, str]] = {
     "draft": (404, "unknown-survey", "there is no survey with this task id"),
     "waiting": (409, "survey-not-open", "this survey does not take reports yet"),
     "closed": (410, "survey-closed", "this survey is closed"),
@@ -33,7 +33,7 @@ _CLOSED: dict[Phase, tuple[int, str, str]] = {
 }
 
 
-def refusal_of(phase: Phase) -> ServiceError:
+def refusal_of(phase: SurveyPhase) -> ServiceError:
     """Why a survey takes no reports."""
     return ServiceError(*_CLOSED[phase])
 
@@ -48,7 +48,7 @@ class _Pending:
 
 
 class CommitQueue:
-    """Runs at the collector, beside one event loop. `submit` returns once the reports are on the disk."""
+    """A bounded queue of reports beside one event loop. `submit` returns once they are on the disk."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class CommitQueue:
         self._waiting: deque[_Pending] = deque()
         self._reports = self._bytes = 0
         self._changed = threading.Condition()
-        self._log = Seldom()
+        self._log = RateLimitedLog()
         self._stopping = False
         self._wanted = 1  # so many wait before the thread is woken
         self._last, self._took = 0, 0.0  # of the last commit: how many requests, how many seconds

@@ -1,6 +1,6 @@
-"""Strict decoding of what devices post: framed reports end to end, or an Arrow stream. Vectorised, never by report.
+"""Strict, vectorised decoding of posted reports: frames end to end, or an Arrow stream.
 
-Whatever is wrong, only a WireError or a MismatchError comes out, and nothing of the request is stored.
+Whatever is wrong, only a `WireError` or a `MismatchError` comes out, and nothing of the request is stored.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ID_COLUMN = "report_id"
 
 @dataclass(frozen=True)
 class DecodedReports:
-    """Report ids and payloads of several requests, in the order of the ids; and what is wrong with each request.
+    """Report ids and payloads of several requests, in the order of the ids, and the error of each request or None.
 
-    Ids are random: in their order nothing is left of the order in which the reports came. Of reports with the same id
-    the one that came first stands first.
+    Ids are random, so their order shows nothing of the order of arrival. Reports with the same id keep theirs:
+    the first that came stands first.
     """
 
     ids: bytes

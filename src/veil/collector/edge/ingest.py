@@ -1,8 +1,8 @@
-"""The short way for reports: from the parser to the queue, and from the commit back to the socket, past ASGI.
+"""The short way of reports: from the parser to the queue, and from the commit back to the socket, past ASGI.
 
 Nearly all requests are one report each, and a task, a scope and a request object for each cost more than the report.
-What does not fit (Arrow, a long body, a survey that nobody asked for lately) goes the ordinary way
-(`routes.post_reports`); both answer and refuse alike, and the tests hold them against each other.
+Other requests (Arrow, a long body, a survey that was not asked for lately) go through `http.routes.post_reports`. Tests
+compare the answers and refusals of both ways.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from veil.collector.http.routes import FRAMED, Charge, check_batch, check_count
+from veil.collector.http.routes import FRAMED, RequestCounter, check_batch, check_count
 from veil.collector.problems import error_response, noted
 from veil.collector.surveys.catalogue import parsed
 from veil.errors import ServiceError, VeilError
 
 if TYPE_CHECKING:
-    from veil.collector.edge.protocol import Connection
+    from veil.collector.edge.protocol import HttpConnection
     from veil.collector.http.app import App
     from veil.collector.store.base import StoredSurvey
 
@@ -36,7 +36,7 @@ _Headers = list[tuple[bytes, bytes]]
 
 
 class Ingest:
-    """Takes requests with framed reports from connections."""
+    """The short way for requests with framed reports."""
 
     def __init__(self, app: App) -> None:
         self.app, self.service = app, app.service
@@ -47,11 +47,11 @@ class Ingest:
 
     def take(
         self,
-        connection: Connection,
+        connection: HttpConnection,
         url: bytes,
         headers: dict[bytes, bytes],
         keep_alive: bool,
-        charge: Charge | None = None,
+        charge: RequestCounter | None = None,
     ) -> IngestRequest | None:
         """Take a request whose head has just come; return None if it goes the ordinary way."""
         if len(url) != _URL_BYTES or not (url.startswith(_BEGIN) and url.endswith(_END)):
@@ -85,7 +85,9 @@ class Ingest:
         finally:
             self._looked_for.discard(task)
 
-    def answer(self, connection: Connection, problem: Exception | None, count: int, origin: bytes, keep: bool) -> bytes:
+    def answer(
+        self, connection: HttpConnection, problem: Exception | None, count: int, origin: bytes, keep: bool
+    ) -> bytes:
         """The whole answer as bytes."""
         beside = self.app.beside(origin)
         every = connection.server_state.default_headers  # another list every second, with another date
@@ -116,18 +118,18 @@ class _Silent:
 
 
 class IngestRequest:
-    """One request on the short way; to uvicorn's protocol it looks like the cycle of a request and its answer."""
+    """A request on the short way, with the interface of uvicorn's cycle of a request and its answer."""
 
     message_event = _Silent()
 
     def __init__(
         self,
         ingest: Ingest,
-        connection: Connection,
+        connection: HttpConnection,
         stored: StoredSurvey,
         origin: bytes,
         keep_alive: bool,
-        charge: Charge | None = None,
+        charge: RequestCounter | None = None,
     ) -> None:
         self._charge = charge
         self._ingest, self._of, self._stored, self._origin = ingest, connection, stored, origin

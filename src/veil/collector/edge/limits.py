@@ -1,17 +1,8 @@
-"""The versions of uvicorn that the collector's edge is tested with.
+"""Limits of requests: how many come from one address, and how large and how slow their bodies may be.
 
-`edge.Connection` extends uvicorn's protocol class and `ingest.IngestRequest` takes the place of its request, neither of which
-uvicorn promises to keep. So an untested version is refused at the start, before anything of it is imported.
-`tests/service/test_versions.py` compares the bounds with `pyproject.toml`, and its acceptance test runs both ends.
-
-At most so many requests a minute from one address, without keeping addresses.
-
-A keyed hash turns an address into two numbers at once; only counts stand under these numbers, in a table of fixed size.
-Every minute the table is emptied and another key takes the place of the old one: nobody can say afterwards whether an
-address was here. Two addresses that share both numbers share their limit, which is rare in so large a table; the
-smaller of the two counts decides.
-
-Reading request bodies within limits: of bytes, of time, and of all bodies together.
+`AddressLimit` keeps no addresses. A keyed hash turns an address into two cells of a table of counts; the smaller count
+decides. Every minute the table is emptied and the key is replaced, so that nothing shows afterwards whether an address
+was here. Two addresses that share both cells share their limit, which is rare in so large a table.
 """
 
 from __future__ import annotations
@@ -22,44 +13,13 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
 from starlette.requests import Request
 
 from veil.collector.service import Service
-from veil.errors import ExtraError, ServiceError, WireError
+from veil.errors import ServiceError, WireError
 from veil.tools.json_documents import load_json
-from veil.tools.messages import missing_extra
-
-FIRST, NEXT = (0, 30), (0, 55)
-"""The first tested minor version, and the first one that is not tested."""
-
-
-def check_uvicorn(found: str | None = None) -> None:
-    """Raise `ExtraError` unless uvicorn is of a tested version; `found` is the installed one unless it is given.
-
-    >>> check_uvicorn("0.30.0")
-    >>> check_uvicorn("0.55.0")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    veil.errors.ExtraError: uvicorn: expected version 0.30 or later and before 0.55, got 0.55.0: pip install ...
-    """
-    if found is None:
-        found = _installed()
-    parts = found.split(".")
-    tested = all(part.isdecimal() for part in parts[:2]) and FIRST <= tuple(int(part) for part in parts[:2]) < NEXT
-    if not tested:
-        bounds = "expected version {}.{} or later and before {}.{}".format(*FIRST, *NEXT)
-        raise missing_extra(f"uvicorn: {bounds}, got {found}", "collector")
-
-
-def _installed() -> str:
-    try:
-        return version("uvicorn")
-    except PackageNotFoundError:
-        raise ExtraError("uvicorn: expected an installed package with a version, got one without") from None
-
 
 _WINDOW_SECONDS = 60
 _CELLS = 1 << 16
@@ -70,7 +30,7 @@ _MAPPED = bytes(10) + b"\xff\xff"
 
 
 class AddressLimit:
-    """A limit of requests by address. Runs within the collector's event loop.
+    """A limit of requests per minute and address. It is used within the event loop only.
 
     >>> limit = AddressLimit(2, clock=lambda: 30.0)
     >>> [limit.wait("192.0.2.1") for _ in range(3)], limit.wait("192.0.2.2")

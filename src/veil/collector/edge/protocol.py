@@ -1,11 +1,11 @@
-"""The edge: what a connection may do before a request of it is worked on. uvicorn's protocol with the limits it lacks.
+"""HTTP connections with limits that uvicorn's protocol lacks.
 
 - A head has at most `head_bytes` and `head_seconds`, a body `body_seconds`; answers must be read, the last one too.
-- Whatever else is no body counts with the head: trailers, extensions of chunks, empty lines. No body earns anything.
+- What is no body counts with the head: trailers, extensions of chunks, empty lines. No body adds to that allowance.
 - A head must leave no doubt where its body ends. An upgrade is never offered, so `Upgrade` is ignored (RFC 9110, 7.8).
-- There are at most so many connections, fewer than files may be open. When all are taken, the one that has waited
-  longest without a whole request is closed for the new one: whoever sends a request at once gets in, however many
-  others hold connections open. Only where all of them are at work is a new one refused.
+- The number of connections is bounded, below the number of files that may be open. When all are taken, a new one
+  replaces the one that has waited longest without a whole request: a client that sends a request at once gets in,
+  however many others hold connections open. Only if requests of all of them are being worked on is it refused.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veil.collector.edge.ingest import Ingest, IngestRequest
 from veil.collector.edge.limits import AddressLimit
-from veil.collector.http.routes import Charge
-from veil.collector.monitoring.logs import Seldom
+from veil.collector.http.routes import RequestCounter
+from veil.collector.monitoring.logs import RateLimitedLog
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.settings import CollectorSettings
 
@@ -31,7 +31,7 @@ BACKLOG = 1024
 # 16 of the process, 8 of exports, and 4 of the database for each of at most 42 threads (32 of asyncio's, 10 of ours)
 _OTHER_FILES = 192
 _LOOK_SECONDS = 1.0
-_GRACE_SECONDS = 5  # a body that comes too slowly is refused in words first (`bodies`)
+_GRACE_SECONDS = 5  # a body that comes too slowly is refused in words first (`limits.read_body`)
 _IDLE_SECONDS = 75  # longer than a reverse proxy's, so that it is never the one to be surprised
 _STALLED_SECONDS = 60
 _MOST_HEADERS = 100  # each takes some hundred bytes of memory, however short it is
@@ -52,10 +52,10 @@ def files_needed(connections: int) -> int:
 
 
 class Edge:
-    """All connections, by what they wait for; each kind in the order in which the waiting began.
+    """All connections by what they wait for, each kind in the order in which the waiting began.
 
-    `heads` wait for a head, `idle` ones for another request, `bodies` for the rest of one; of `stalled` ones nobody
-    reads the answer, and `closing` ones are closed but for the rest of an answer. All count until they are gone.
+    `heads` wait for a head, `idle` for another request, `bodies` for the rest of a body. The clients of `stalled` do
+    not read their answers, and `closing` are closed except for the rest of an answer. All count until they are gone.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class Edge:
         self.most, self.clock = most, clock
         self._metrics, self._limit = metrics, limit
         self._address_header = settings.address_header.lower().encode()
-        self.heads: dict[Connection, float] = {}
-        self.idle: dict[Connection, float] = {}
-        self.bodies: dict[Connection, float] = {}
-        self.stalled: dict[Connection, float] = {}
-        self.closing: dict[Connection, float] = {}
-        self.connections: set[Connection] = set()
+        self.heads: dict[HttpConnection, float] = {}
+        self.idle: dict[HttpConnection, float] = {}
+        self.bodies: dict[HttpConnection, float] = {}
+        self.stalled: dict[HttpConnection, float] = {}
+        self.closing: dict[HttpConnection, float] = {}
+        self.connections: set[HttpConnection] = set()
         metrics.watch("veil_connections", lambda: len(self.connections))
         self._limits = (
             (self.heads, settings.head_seconds, "head-too-slow"),
@@ -85,7 +85,7 @@ class Edge:
             (self.closing, settings.close_seconds, "close-too-slow"),
         )
         self._looking = False
-        self._log = Seldom(clock)
+        self._log = RateLimitedLog(clock)
 
     def admit(self) -> bool:
         """Whether a new connection may stay; makes room for it by closing the one that has waited longest."""
@@ -105,7 +105,7 @@ class Edge:
         oldest[0].drop("crowded-out")
         return True
 
-    def charge_of(self, connection: Connection, posts: bool) -> Charge | None:
+    def charge_of(self, connection: HttpConnection, posts: bool) -> RequestCounter | None:
         """Return what counts requests from where this head came, or None if they are not limited.
 
         Posts of reports are counted apart from other requests.
@@ -191,23 +191,23 @@ def _refused_head(method: bytes, version: str, headers: _Headers, named: dict[by
 
 
 class _Nobody(list[Any]):
-    """Takes trailers, which nobody reads: uvicorn would add them to the headers of a request that is under way."""
+    """A list that drops trailers, which uvicorn would add to the headers of a request that is under way."""
 
     def append(self, item: Any) -> None:
         """Forget it."""
 
 
 class _EndedError(Exception):
-    """Stops the parser within a piece: what follows is not looked at."""
+    """The end of a connection within a piece of input; the rest of the piece is ignored."""
 
 
 _NOBODY = _Nobody()
 
 
-class Connection(HttpToolsProtocol):
-    """One connection. It overrides what asyncio and the parser call, and `on_response_complete`, uvicorn's own.
+class HttpConnection(HttpToolsProtocol):
+    """An HTTP connection. It overrides methods that asyncio and the parser call, and uvicorn's `on_response_complete`.
 
-    `veil.collector.edge.limits` says which versions of uvicorn it is tested with.
+    `veil.collector.serve.check_uvicorn` says which versions of uvicorn it is tested with.
     """
 
     edge: ClassVar[Edge]
@@ -220,7 +220,7 @@ class Connection(HttpToolsProtocol):
     _ended = False  # nothing that comes is looked at any more
     _last = False  # no more requests come: it is closed after the answers that are due
     _again = b""  # a head that asked for an upgrade, without asking: it is parsed once more
-    _waits: dict[Connection, float] | None = None
+    _waits: dict[HttpConnection, float] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -411,7 +411,7 @@ class Connection(HttpToolsProtocol):
         else:
             self._wait_in(self.edge.idle)
 
-    def _wait_in(self, place: dict[Connection, float] | None) -> None:
+    def _wait_in(self, place: dict[HttpConnection, float] | None) -> None:
         if place is self._waits:
             return
         if self._waits is not None:
@@ -480,10 +480,10 @@ class Connection(HttpToolsProtocol):
             self.notice_close()
 
 
-def _since(waiting: tuple[Connection, float]) -> float:
+def _since(waiting: tuple[HttpConnection, float]) -> float:
     return waiting[1]
 
 
-def protocol_of(edge: Edge, ingest: Ingest | None = None) -> type[Connection]:
+def protocol_of(edge: Edge, ingest: Ingest | None = None) -> type[HttpConnection]:
     """The protocol for uvicorn, with the edge that its connections share, and the short way for reports."""
-    return type("EdgeConnection", (Connection,), {"edge": edge, "ingest": ingest})
+    return type("EdgeConnection", (HttpConnection,), {"edge": edge, "ingest": ingest})

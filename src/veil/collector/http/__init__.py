@@ -1,1 +1,1 @@
-"""The HTTP interface: routes, errors and the OpenAPI description."""
+"""The HTTP interface: the ASGI application (`app`), the routes (`routes`) and their OpenAPI description (`openapi`)."""

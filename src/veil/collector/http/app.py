@@ -1,4 +1,4 @@
-"""The ASGI application: routes, one shape for every error, CORS for what devices use, and no trace of who asked."""
+"""The ASGI application: routing, one shape for all errors, CORS for devices, and no trace of clients."""
 
 from __future__ import annotations
 

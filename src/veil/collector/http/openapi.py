@@ -1,6 +1,6 @@
-"""JSON schemas of what the collector sends, and what schemas are made of. `openapi` puts them into the description.
+"""The OpenAPI description of the collector, and the JSON schemas of what it sends.
 
-The OpenAPI description of the collector, written by hand; tests hold the routes against it.
+It is written by hand; tests compare it with the routes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from veil import __version__
 from veil.survey import MOST_WAVES
 
 Node = dict[str, Any]
-
 TASK = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 TIME = {"type": ["string", "null"], "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
 NAME = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"}
@@ -19,6 +18,42 @@ _WHOLE = {"type": "integer", "minimum": 0}
 _TEXT = {"type": "string"}
 _STATE = {"enum": ["draft", "waiting", "open", "closed", "expired"]}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_REFUSALS = {
+    400: "The connection was closed within the body, or what came is no HTTP.",
+    401: "No token, or one that is unknown or revoked.",
+    403: "The token has another scope, or is for another survey.",
+    404: "There is no such survey or study.",
+    405: "The path has no such method.",
+    408: "The head or the body did not come in time.",
+    409: "The survey or the study is in another state, or there are too few reports.",
+    410: "The survey is closed, its time is over, or the study is finished.",
+    413: "The body is too large, or has too many reports.",
+    415: "The content type is another, or the body is encoded.",
+    422: "The content is malformed, out of range, or of another survey. Nothing was stored.",
+    429: "The collector is busy, or too much came from this address; see Retry-After.",
+    431: "The head is too large.",
+    503: "The database is down, full or hangs, or the collector stops; see Retry-After. Nothing was acknowledged.",
+}
+_AT_THE_EDGE = (400, 408, 429, 431, 503)  # before any route is looked for
+
+
+def document() -> Node:
+    """The whole description, OpenAPI 3.1."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "veil collector",
+            "version": __version__,
+            "description": "Takes randomized reports, keeps each exactly once, and answers analysts.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": {**_device_paths(), **_survey_paths(), **_study_paths(), **_answer_paths(), **_operation_paths()},
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": schemas(),
+        },
+    }
 
 
 def schemas() -> Node:
@@ -49,113 +84,6 @@ def listed(items: Node) -> Node:
 def reference(name: str) -> Node:
     """A schema by its name."""
     return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _error() -> Node:
-    inner = {"code": {"type": "string", "pattern": "^[a-z-]+$"}, "message": _TEXT}
-    error = record({**inner, "expected": _TEXT}, required=["code", "message"])
-    return record({"error": error})
-
-
-def _survey() -> Node:
-    return record(
-        {
-            "task": TASK,
-            "kind": {**_TEXT, "description": "Of the study that its reports are read with."},
-            "study": {"type": ["string", "null"], "description": "The study that this survey is a round of."},
-            "name": {"type": ["string", "null"], "description": "Shared by the waves of a question."},
-            "wave": {"type": ["integer", "null"], "minimum": 1},
-            "texts": {"type": ["object", "null"], "description": "The question for people, by language."},
-            "state": _STATE,
-            "opens": TIME,
-            "closes": TIME,
-            **dict.fromkeys(("precision", "minimum", "step", "reports", "questions", "payload_bytes"), _WHOLE),
-            "keep_days": {"type": ["integer", "null"], "description": "Reports are erased so many days after closing."},
-            "purged": {**TIME, "description": "When its reports were erased; their number stays."},
-            "epsilon": {"type": ["number", "null"]},
-            "delta": {"type": "number"},
-        }
-    )
-
-
-def _published() -> Node:
-    return {name: {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"} for name in ("document", "key", "signature")}
-
-
-def _study() -> Node:
-    part = {"round": _WHOLE, "task": TASK, "state": _STATE, "reports": _WHOLE, "from": _SHARE, "to": _SHARE}
-    return record(
-        {
-            "study": TASK,
-            "kind": _TEXT,
-            "state": {"enum": ["draft", "asking", "reading", "finished"]},
-            "people": {"type": ["integer", "null"]},
-            "round_seconds": {"type": ["integer", "null"]},
-            "rounds": listed(record(part)),
-        }
-    )
-
-
-def _result() -> Node:
-    """Any result: what all of them say, its facts beside it, and its rows; or one result per question."""
-    properties = {
-        "kind": _TEXT,
-        "people": {**_WHOLE, "description": "The number of reports."},
-        "population": _WHOLE,
-        "lineage": listed(_TEXT),
-        "guarantee": {"type": ["object", "null"]},
-        "level": {"type": "number"},
-        "hidden": _WHOLE,
-        "rows": listed({"type": "object"}),
-        "remarks": listed(_TEXT),
-        "answers": listed(_is_result()),
-    }
-    needed = ["kind", "people", "population", "lineage", "guarantee", "level"]
-    either = [{"required": ["rows", "remarks"]}, {"required": ["answers"]}]
-    return {"type": "object", "properties": properties, "required": needed, "oneOf": either}
-
-
-def _is_result() -> Node:
-    return reference("Result")
-
-
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-_REFUSALS = {
-    400: "The connection was closed within the body, or what came is no HTTP.",
-    401: "No token, or one that is unknown or revoked.",
-    403: "The token has another scope, or is for another survey.",
-    404: "There is no such survey or study.",
-    405: "The path has no such method.",
-    408: "The head or the body did not come in time.",
-    409: "The survey or the study is in another state, or there are too few reports.",
-    410: "The survey is closed, its time is over, or the study is finished.",
-    413: "The body is too large, or has too many reports.",
-    415: "The content type is another, or the body is encoded.",
-    422: "The content is malformed, out of range, or of another survey. Nothing was stored.",
-    429: "The collector is busy, or too much came from this address; see Retry-After.",
-    431: "The head is too large.",
-    503: "The database is down, full or hangs, or the collector stops; see Retry-After. Nothing was acknowledged.",
-}
-
-_AT_THE_EDGE = (400, 408, 429, 431, 503)  # before any route is looked for
-
-
-def document() -> Node:
-    """The whole description, OpenAPI 3.1."""
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "veil collector",
-            "version": __version__,
-            "description": "Takes randomized reports, keeps each exactly once, and answers analysts.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "paths": {**_device_paths(), **_survey_paths(), **_study_paths(), **_answer_paths(), **_operation_paths()},
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": schemas(),
-        },
-    }
 
 
 def _device_paths() -> Node:
@@ -341,6 +269,74 @@ def _operation_paths() -> Node:
         "/readyz": {"get": _operation("getReady", "Whether it can store and answer.", fine, (503,))},
         "/openapi.json": {"get": _operation("getOpenapi", "This document.", whole, ())},
     }
+
+
+def _error() -> Node:
+    inner = {"code": {"type": "string", "pattern": "^[a-z-]+$"}, "message": _TEXT}
+    error = record({**inner, "expected": _TEXT}, required=["code", "message"])
+    return record({"error": error})
+
+
+def _survey() -> Node:
+    return record(
+        {
+            "task": TASK,
+            "kind": {**_TEXT, "description": "Of the study that its reports are read with."},
+            "study": {"type": ["string", "null"], "description": "The study that this survey is a round of."},
+            "name": {"type": ["string", "null"], "description": "Shared by the waves of a question."},
+            "wave": {"type": ["integer", "null"], "minimum": 1},
+            "texts": {"type": ["object", "null"], "description": "The question for people, by language."},
+            "state": _STATE,
+            "opens": TIME,
+            "closes": TIME,
+            **dict.fromkeys(("precision", "minimum", "step", "reports", "questions", "payload_bytes"), _WHOLE),
+            "keep_days": {"type": ["integer", "null"], "description": "Reports are erased so many days after closing."},
+            "purged": {**TIME, "description": "When its reports were erased; their number stays."},
+            "epsilon": {"type": ["number", "null"]},
+            "delta": {"type": "number"},
+        }
+    )
+
+
+def _published() -> Node:
+    return {name: {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"} for name in ("document", "key", "signature")}
+
+
+def _study() -> Node:
+    part = {"round": _WHOLE, "task": TASK, "state": _STATE, "reports": _WHOLE, "from": _SHARE, "to": _SHARE}
+    return record(
+        {
+            "study": TASK,
+            "kind": _TEXT,
+            "state": {"enum": ["draft", "asking", "reading", "finished"]},
+            "people": {"type": ["integer", "null"]},
+            "round_seconds": {"type": ["integer", "null"]},
+            "rounds": listed(record(part)),
+        }
+    )
+
+
+def _result() -> Node:
+    """Any result: what all of them say, its facts beside it, and its rows; or one result per question."""
+    properties = {
+        "kind": _TEXT,
+        "people": {**_WHOLE, "description": "The number of reports."},
+        "population": _WHOLE,
+        "lineage": listed(_TEXT),
+        "guarantee": {"type": ["object", "null"]},
+        "level": {"type": "number"},
+        "hidden": _WHOLE,
+        "rows": listed({"type": "object"}),
+        "remarks": listed(_TEXT),
+        "answers": listed(_is_result()),
+    }
+    needed = ["kind", "people", "population", "lineage", "guarantee", "level"]
+    either = [{"required": ["rows", "remarks"]}, {"required": ["answers"]}]
+    return {"type": "object", "properties": properties, "required": needed, "oneOf": either}
+
+
+def _is_result() -> Node:
+    return reference("Result")
 
 
 def _operation(

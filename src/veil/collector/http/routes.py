@@ -1,4 +1,4 @@
-"""What each route does. Reports and published surveys are open to all; everything else needs a token with its scope."""
+"""The handlers of all routes. Reports and published surveys are open to all; other routes need a token with a scope."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _PIECE_BYTES = 1 << 20
 _READY_SECONDS = 5
 _FLAGS = {"true": True, "false": False}
 
-Charge = Callable[..., int]
-"""Counts requests from one address; returns 0, or how many seconds to wait."""
+RequestCounter = Callable[..., int]
+"""A function that counts requests from one address, and returns 0 or the seconds to wait."""
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A method on a path, and what serves it."""
+    """A method on a path, and its handler."""
 
     method: str
     path: str
@@ -66,7 +66,7 @@ async def post_reports(service: Service, request: Request) -> Response:
     if kind not in (FRAMED, ARROW):
         raise ServiceError(415, "wrong-type", "expected another content type", expected=f"{FRAMED} or {ARROW}")
     survey = parsed(stored.document)
-    charge: Charge | None = request.scope.get("veil.charge")
+    charge: RequestCounter | None = request.scope.get("veil.charge")
     if charge is not None and "authorization" in request.headers:
         try:
             await _authorised(service, request, "reports:write", stored.task)
@@ -93,7 +93,7 @@ def check_count(service: Service, survey: Survey, size: int) -> int:
     return count
 
 
-def check_batch(service: Service, count: int, charge: Charge | None) -> None:
+def check_batch(service: Service, count: int, charge: RequestCounter | None) -> None:
     """Count all reports of a batch that comes without a token; the first one was counted with its head."""
     if charge is None or count <= 1:
         return
@@ -226,9 +226,9 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
 
     limits = Limits(service.settings.query_megabytes, service.settings.query_seconds, service.check_stopping)
 
-    def prepare() -> tuple[StoredSurvey, answers.Query, ResultKey]:
+    def prepare() -> tuple[StoredSurvey, answers.AnswerRequest, ResultKey]:
         # refuses what is wrong before it is written to the audit log
-        query = answers.Query(**{**asked, "set": (), "candidates": None, **lists})
+        query = answers.AnswerRequest(**{**asked, "set": (), "candidates": None, **lists})
         stored = service.catalogue.look_up(task)
         reading = answers.prepare(service.store, service.studies, stored, query, service.check_stopping, limits)
         service.note(token.name, "answer", task, query.parameters)

@@ -1,1 +1,1 @@
-"""Health, logs and metrics."""
+"""The state of a running collector: `health`, `logs` and `metrics`."""

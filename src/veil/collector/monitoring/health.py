@@ -1,7 +1,7 @@
-"""Whether a collector can do its work: its database answers, the last write succeeded, answers can be computed.
+"""Health of a collector: its database answers, the last write succeeded, and answers can be computed.
 
-A database that hangs is the worst case: every request that touches it waits as long as the first. So the first call
-that times out closes the way for all others: they are refused at once, and a thread tries until it answers again.
+A database that hangs is the worst case: every request that touches it would wait as long as the first. So after the
+first call that times out all others are refused at once, while a thread tries until the database answers again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _TRY_SECONDS = 1.0
 
 
 class Health:
-    """Runs at the collector. Everybody who used the database tells how it went; `check` refuses while it hangs.
+    """The health of a collector, from the outcomes of its calls to the database.
 
-    `tries` is how often a database that hung is tried again, in seconds.
+    `check` refuses while the database hangs. `tries` is the interval in seconds at which it is tried again.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Logs: one JSON object a line on standard error, about the service and never about a person.
+"""Logs: one JSON object per line on standard error, about the service and never about a person.
 
-No report, address or value is logged, and no line is written for a report: when one came is nobody's business.
+No report, address or value is logged, and no line is written for a report, so that no log shows when one came.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def _place(problem: BaseException) -> str | None:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 
 
-class Seldom:
-    """Lines that requests can cause: each kind once in ten seconds at most, with how many `times` it came since.
+class RateLimitedLog:
+    """A log for events that requests can cause: one line per kind in ten seconds, with the number of `times`.
 
     >>> now = [0.0]
-    >>> seldom = Seldom(lambda: now[0])
+    >>> seldom = RateLimitedLog(lambda: now[0])
     >>> [seldom("warning", "unavailable"), seldom("warning", "unavailable"), seldom("warning", "internal")]
     [True, False, True]
     >>> now[0] = 10.0
@@ -78,7 +78,7 @@ class Seldom:
 
 
 class _WholeLines(logging.Handler):
-    """Writes each line with one call, so that lines of several threads and processes never mix."""
+    """A handler that writes each line with one call, so that lines of several threads and processes never mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
         data = self.format(record).encode("utf-8", "backslashreplace") + b"\n"

@@ -1,12 +1,8 @@
-"""Counters, gauges and histograms in Prometheus's format: how the service does, never what people answered.
+"""Counters, gauges and histograms in Prometheus's text format, about the service and never about answers.
 
-Numbers are integers; only the seconds of a histogram's sum are not. Numbers that change with single reports are rounded
-down to steps, like answers (`StoredSurvey.mark`): the same numbers, however often they are asked for. A histogram
-changes only when its number does.
-
-Numbers about the installation for `/metrics`: the version, the size of the database, free disk, the last backup.
-
-A running collector learns of a backup from the database, where `veil backup` writes its time.
+All numbers are integers, apart from the seconds of a histogram. Numbers that change with single reports are rounded
+down to steps, like answers (`StoredSurvey.mark`), so that they are the same however often they are read. `measure` adds
+gauges of the installation: the version, the size of the database, free disk space and the time of the last backup.
 """
 
 from __future__ import annotations
@@ -59,11 +55,8 @@ _IN_STEPS = {
 }
 """What changes with a single report. Failures and refusals do not count here: nothing was stored with them."""
 _Place = tuple[str, str]
-
-
-@lru_cache(maxsize=1024)
-def _written(**labels: str) -> str:
-    return ",".join(f'{label}="{value}"' for label, value in labels.items())
+_BACKUP = "last-backup"
+_COARSE = 64 << 20  # bytes: every commit changes sizes, and finer ones would show when single reports came
 
 
 class Metrics:
@@ -150,25 +143,6 @@ class Metrics:
             return {**self._values, **watched}, {place: list(of) for place, of in self._times.items()}
 
 
-def _histogram(family: str, labels: str, of: list[float], step: int) -> list[str]:
-    """A histogram's lines; in steps its sum is that of the middles of its buckets, because every request changes it."""
-    if step > 1:
-        totals = [int(total) // step * step for total in accumulate(of[:-1])]
-        counts = [after - before for before, after in pairwise((0, *totals))]
-        of = [*counts, sum(count * middle for count, middle in zip(counts, _MIDDLES, strict=True))]
-    lines, total = [], 0
-    beside = f"{labels}," if labels else ""
-    for bound, number in zip([*map(str, _BOUNDS), "+Inf"], of, strict=False):
-        total += int(number)
-        lines.append(f'{family}_bucket{{{beside}le="{bound}"}} {total}')
-    within = f"{{{labels}}}" if labels else ""
-    return [*lines, f"{family}_sum{within} {of[-1]:.6f}", f"{family}_count{within} {total}"]
-
-
-_BACKUP = "last-backup"
-_COARSE = 64 << 20  # bytes: every commit changes sizes, and finer ones would show when single reports came
-
-
 def measure(metrics: Metrics, store: Store, folder: Path, database: str) -> None:
     """Set the gauges. Blocks. `database` is the kind of database: sqlite or postgresql.
 
@@ -193,3 +167,23 @@ def last_backup(store: Store) -> int:
     """Return the time of the last backup in seconds since 1970, or 0 if there was none."""
     noted = store.known(_BACKUP) or ""
     return int(noted) if noted.isascii() and noted.isdigit() else 0
+
+
+@lru_cache(maxsize=1024)
+def _written(**labels: str) -> str:
+    return ",".join(f'{label}="{value}"' for label, value in labels.items())
+
+
+def _histogram(family: str, labels: str, of: list[float], step: int) -> list[str]:
+    """A histogram's lines; in steps its sum is that of the middles of its buckets, because every request changes it."""
+    if step > 1:
+        totals = [int(total) // step * step for total in accumulate(of[:-1])]
+        counts = [after - before for before, after in pairwise((0, *totals))]
+        of = [*counts, sum(count * middle for count, middle in zip(counts, _MIDDLES, strict=True))]
+    lines, total = [], 0
+    beside = f"{labels}," if labels else ""
+    for bound, number in zip([*map(str, _BOUNDS), "+Inf"], of, strict=False):
+        total += int(number)
+        lines.append(f'{family}_bucket{{{beside}le="{bound}"}} {total}')
+    within = f"{{{labels}}}" if labels else ""
+    return [*lines, f"{family}_sum{within} {of[-1]:.6f}", f"{family}_count{within} {total}"]

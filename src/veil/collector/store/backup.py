@@ -1,7 +1,7 @@
-"""A collector's database as one file, and back: an SQLite database with the same tables, whatever it was copied from.
+"""Backups of a collector's database: one SQLite file with the same tables, whatever it was copied from, and restores.
 
-Both databases keep the same rows, so a backup of PostgreSQL is a file that veil itself reads, on any machine, without
-the server's tools; and a restore may go from one kind of database to the other. The signing key is not in it.
+Both databases keep the same rows. A backup of PostgreSQL is therefore a file that veil reads on any machine without the
+server's tools, and a restore may go from one kind of database to the other. The signing key is not part of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from veil.collector.monitoring.metrics import note_backup
 from veil.collector.store.block_reading import KEYS, BlockWalk
 from veil.collector.store.blocks import BlockStore
 from veil.collector.store.schema import PER_SURVEY, SHARED, latest
-from veil.collector.store.sql import Connection
+from veil.collector.store.sql import SqlConnection
 from veil.collector.store.sqlite import SqliteStore
 from veil.errors import InputError, StoreError, WireError
 from veil.tools.filesystem import make_private_folder, remove_scratch_folders, scratch_folder, sync_folder
@@ -114,8 +114,8 @@ def _copy(source: BlockStore, target: BlockStore) -> int:
 def _copy_reports(
     source: BlockStore,
     target: BlockStore,
-    read: Connection,
-    write: Connection,
+    read: SqlConnection,
+    write: SqlConnection,
     name: str,
     survey: int,
     walk: BlockWalk | None,
@@ -140,7 +140,9 @@ def _copy_reports(
         after = rows[-1][0]
 
 
-def _columns(source: BlockStore, target: BlockStore, read: Connection, write: Connection, table: str) -> list[str]:
+def _columns(
+    source: BlockStore, target: BlockStore, read: SqlConnection, write: SqlConnection, table: str
+) -> list[str]:
     """Return the columns of a table: those that we make. Another name in a backup would become part of a statement."""
     columns, found = target.columns(write, table), source.columns(read, table)
     if set(columns) != set(found):

@@ -1,8 +1,8 @@
-"""What the collector keeps, and the contract of the databases that keep it.
+"""Records of the collector, and the contract of the databases that keep them.
 
-A store's methods block and are called from threads. Each is one transaction: it happened durably, or a StoreError is
-raised and nobody was told that it had. Reports of a survey carry a sequence number that grows in the order of commits:
-whoever has seen number k will never find a new report below it.
+A store's methods block and are called from threads. Each is one transaction: it is durable when the method returns, or
+a `StoreError` is raised and nothing was acknowledged. Reports of a survey have sequence numbers in the order of
+commits: a reader that has seen number k never finds a new report below it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Literal
 
 from veil.errors import StoreDamagedError
 
-Phase = Literal["draft", "waiting", "open", "closed", "expired"]
+SurveyPhase = Literal["draft", "waiting", "open", "closed", "expired"]
 PRUNED = "prune-audit"
 """The action of an audit entry that says which earlier entries were erased."""
 
 
 @dataclass(frozen=True)
 class StoredSurvey:
-    """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once.
+    """A survey in a store. Times are seconds since 1970, UTC; `reports` counts each report once.
 
     `study` is the study file that says how its reports are read; None where a bare task was published, which is the
     study of its questions. `closed` is when it was closed, `keep_days` how long its reports are kept after that (None:
@@ -72,7 +72,7 @@ class StoredSurvey:
         """True if the reports are erased, or are being erased."""
         return self.purged is not None or self.purging is not None
 
-    def phase(self, now: int) -> Phase:
+    def phase(self, now: int) -> SurveyPhase:
         """What it takes at a moment: reports only while it is open.
 
         >>> StoredSurvey(1, "t", b"", "open", opens=None, closes=50, precision=1, minimum=1).phase(50)
@@ -103,7 +103,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Payloads of the reports up to number `last`, their coarse times (each with a count), and how many are missing.
+    """Payloads of the reports up to number `last`, their coarse times with counts, and the number of missing reports.
 
     Missing reports are in damaged or missing blocks.
     """
@@ -165,7 +165,7 @@ class TokenRecord:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """Who asked what, and when. Never what came out."""
+    """An entry of the audit log: who asked what, and when; never the answer."""
 
     at: str
     token: str
@@ -175,7 +175,7 @@ class AuditEntry:
 
 
 class Store(ABC):
-    """The contract. `append` is safe with several collectors at once."""
+    """The contract of a collector's database. `append` is safe with several collectors at once."""
 
     @property
     def epoch(self) -> int:
@@ -251,7 +251,7 @@ class Store(ABC):
         """Keep another study of the same task: how its reports are read from now on."""
 
     @abstractmethod
-    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase | StoreDamagedError]:
+    def append(self, groups: Sequence[Group], now: int) -> list[int | SurveyPhase | StoreDamagedError]:
         """Store the new reports of each group in one transaction. Return an outcome for each group.
 
         The outcome is the number of new reports, the phase of a survey that takes no reports now, or an error if damage

@@ -1,11 +1,11 @@
-"""Reports in SQL: a commit is one row, not one per report; ids are written in sorted runs and never all over an index.
+"""Reports in SQL: a commit is one row, and ids are written in sorted runs instead of an index.
 
 A block holds the reports of a commit: their ids and payloads, end to end, and their coarse times. Once 65,536 reports
-have come, their ids become a run (`seen`) and their payloads larger blocks without ids, in one transaction: from then
-on nothing says which id sent which payload. With fewer reports that is done every hour, and when a survey closes.
-Whether an id is there is decided within the transaction that would store it, while the survey's counter is locked,
-against what the database holds at that moment. What is known of runs is read before that transaction, and after it runs
-are made (`upkeep`): neither may break it.
+have come, one transaction moves their ids to a run (`seen`) and their payloads to larger blocks without ids: from then
+on nothing links an id with its payload. With fewer reports that is done every hour, and when a survey closes.
+Whether an id is known is decided within the transaction that would store it, while the survey's counter is locked,
+against what the database holds at that moment. Runs are read before that transaction and made after it
+(`timing.Upkeep`): neither may break it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veil.collector.store import seen as seen_ids
-from veil.collector.store.base import Group, Phase, StoredSurvey
+from veil.collector.store.base import Group, StoredSurvey, SurveyPhase
 from veil.collector.store.block_reading import (
     Block,
     BlockReader,
@@ -32,9 +32,9 @@ from veil.collector.store.block_reading import (
     sum_block,
     unpack_buckets,
 )
-from veil.collector.store.seen import Head, SeenIds, SeenIdsCache, cut_into_runs, names_of, pages_of, sorted_names
-from veil.collector.store.sql import Connection
-from veil.collector.store.upkeep import Upkeep
+from veil.collector.store.seen import RunHead, SeenIds, SeenIdsCache, cut_into_runs, names_of, pages_of, sorted_names
+from veil.collector.store.sql import SqlConnection
+from veil.collector.store.timing import Upkeep
 from veil.errors import StoreDamagedError, StoreError
 from veil.wire.frames import ID_BYTES
 
@@ -51,8 +51,8 @@ _FOLDED_BYTES = 16 << 20  # of payloads in one transaction
 _HEAD = 0  # the page of a run that says what is known of it
 _HEADS_AT_ONCE = 16  # some four megabytes
 
-Outcome = int | Phase | StoreDamagedError
-Old = Literal["update", "refuse", "keep"]
+Outcome = int | SurveyPhase | StoreDamagedError
+OldSchema = Literal["update", "refuse", "keep"]
 """What to do with a database of an earlier schema when it is opened."""
 
 
@@ -68,7 +68,7 @@ class _DamagedGroupError(Exception):
 
 
 class BlockStore(BlockReader):
-    """Appending and folding of reports, for both databases."""
+    """A store that can append and fold reports, for both databases."""
 
     version: int
     """The number of its schema."""
@@ -85,14 +85,14 @@ class BlockStore(BlockReader):
         """Copy a database of an earlier schema to a new file, as it is, and return the number of reports."""
 
     @abstractmethod
-    def guard_audit(self, connection: Connection) -> None:
+    def guard_audit(self, connection: SqlConnection) -> None:
         """Let the database refuse to change or delete audit entries."""
 
     @abstractmethod
-    def columns(self, connection: Connection, table: str) -> list[str]:
+    def columns(self, connection: SqlConnection, table: str) -> list[str]:
         """The names of a table's columns."""
 
-    def insert_rows(self, connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
+    def insert_rows(self, connection: SqlConnection, table: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
         """Put rows of another database into a table, with their keys."""
         names, marks = ", ".join(columns), ", ".join("?" for _ in columns)
         statement = f"INSERT INTO {table} ({names}){self.own_keys} VALUES ({marks})"  # noqa: S608
@@ -101,7 +101,7 @@ class BlockStore(BlockReader):
     own_keys = ""
     """What lets a row bring its own key."""
 
-    def settle_copy(self, connection: Connection) -> None:
+    def settle_copy(self, connection: SqlConnection) -> None:
         """After rows were copied: new ones get keys beyond theirs."""
 
     def remember(self, megabytes: int) -> None:
@@ -169,7 +169,7 @@ class BlockStore(BlockReader):
                 failed[survey] = problem
         return failed
 
-    def _append(self, connection: Connection, group: Group, now: int) -> int | Phase:
+    def _append(self, connection: SqlConnection, group: Group, now: int) -> int | SurveyPhase:
         self.lock(connection, group.survey)
         found = connection.execute(_STANDING, (group.survey,)).fetchone()
         if found is None or (
@@ -193,7 +193,7 @@ class BlockStore(BlockReader):
             connection.execute("UPDATE counters SET sequence = ? WHERE survey = ?", (seen.mark, group.survey))
         return new
 
-    def _current(self, connection: Connection, survey: int, sequence: int, indexed: int, folds: int) -> SeenIds:
+    def _current(self, connection: SqlConnection, survey: int, sequence: int, indexed: int, folds: int) -> SeenIds:
         """What is known of a survey's ids, brought up to what the database holds now; its runs must have been read."""
         seen = self._memory.of(survey)
         if seen.loaded != folds or seen.epoch != self.epoch:
@@ -249,12 +249,12 @@ class BlockStore(BlockReader):
                 self._load_heads(connection, survey, seen, missing[start : start + _HEADS_AT_ONCE])
         seen.loaded = folds
 
-    def _load_heads(self, connection: Connection, survey: int, seen: SeenIds, runs: Sequence[int]) -> None:
+    def _load_heads(self, connection: SqlConnection, survey: int, seen: SeenIds, runs: Sequence[int]) -> None:
         """Read the heads of runs; a damaged one is made again from the ids."""
         try:
             with self.attempt(connection):
                 for (run, _), data in self.read_pages(connection, survey, [(run, _HEAD) for run in runs]):
-                    seen.add(run, Head.from_bytes(data))
+                    seen.add(run, RunHead.from_bytes(data))
         except StoreDamagedError:
             left = [run for run in runs if run not in seen.runs]
             if len(runs) > 1:
@@ -263,7 +263,7 @@ class BlockStore(BlockReader):
             else:
                 seen.add(runs[0], self._remade_head(connection, survey, runs[0], seen.key))
 
-    def _remade_head(self, connection: Connection, survey: int, run: int, key: bytes) -> Head:
+    def _remade_head(self, connection: SqlConnection, survey: int, run: int, key: bytes) -> RunHead:
         statement = (
             f"SELECT page FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page > 0 ORDER BY page"  # noqa: S608
         )
@@ -271,9 +271,9 @@ class BlockStore(BlockReader):
         if pages != list(range(1, len(pages) + 1)) or not pages:
             raise self._damaged(survey, f"run {run}")
         found = dict(self.read_pages(connection, survey, [(run, page) for page in pages]))
-        return Head.of(b"".join(found[run, page] for page in pages), key)
+        return RunHead.of(b"".join(found[run, page] for page in pages), key)
 
-    def _runs_with_ids(self, connection: Connection, survey: int, indexed: int) -> set[int]:
+    def _runs_with_ids(self, connection: SqlConnection, survey: int, indexed: int) -> set[int]:
         """Return the runs that have ids; refuse a survey whose runs have fewer ids than were put in them.
 
         A single page that is missing is not refused here: whether it matters shows when an id is looked for in it.
@@ -289,7 +289,7 @@ class BlockStore(BlockReader):
         return {run for run, *_ in rows}
 
     def _known(
-        self, connection: Connection, survey: int, seen: SeenIds, names: Sequence[bytes], ids: bytes
+        self, connection: SqlConnection, survey: int, seen: SeenIds, names: Sequence[bytes], ids: bytes
     ) -> set[bytes]:
         """Those of the ids that the survey has."""
         found = seen.latest.intersection(names)
@@ -299,7 +299,7 @@ class BlockStore(BlockReader):
         return found
 
     def read_pages(
-        self, connection: Connection, survey: int, places: Sequence[tuple[int, int]]
+        self, connection: SqlConnection, survey: int, places: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[tuple[int, int], bytes]]:
         """The pages at these places of a survey's runs: run and number. Refuses a damaged or missing one."""
         statement = f"SELECT checks, data FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
@@ -315,7 +315,7 @@ class BlockStore(BlockReader):
             raise self._damaged(survey, f"run {run}, page {page}")
         return bytes(row[1])
 
-    def insert_blocks(self, connection: Connection, survey: int, blocks: Iterable[Block]) -> None:
+    def insert_blocks(self, connection: SqlConnection, survey: int, blocks: Iterable[Block]) -> None:
         """Keep blocks."""
         statement = (
             f"INSERT INTO {self.table('blocks', survey)} (survey, last, count, checks, buckets, ids, payloads)"  # noqa: S608
@@ -323,8 +323,6 @@ class BlockStore(BlockReader):
         )
         rows = [(survey, last, count, sum_block(survey, last, count, *data), *data) for last, count, *data in blocks]
         connection.executemany(statement, rows)
-
-    # -- from blocks to runs ---------------------------------------------------------------------------------------
 
     def _tend(self, survey: int) -> None:
         """After a commit: make a run where there are enough reports."""
@@ -353,7 +351,7 @@ class BlockStore(BlockReader):
             seen.doubt()
             self._load(survey)
 
-    def _locked(self, connection: Connection, survey: int) -> tuple[int, SeenIds | None]:
+    def _locked(self, connection: SqlConnection, survey: int) -> tuple[int, SeenIds | None]:
         """Up to which number ids are in runs, and what is known of them; None where its reports may be being erased."""
         self.lock(connection, survey)
         _, state, _, _, _, _, *counters = connection.execute(_STANDING, (survey,)).fetchone()
@@ -384,7 +382,7 @@ class BlockStore(BlockReader):
             found = connection.execute(f"{_UNFOLDED} AND key = ?", (survey,)).fetchone()
             return found is not None and self._fold(connection, survey, self._filter_key(connection, survey), found[0])
 
-    def _filter_key(self, connection: Connection, survey: int) -> bytes:
+    def _filter_key(self, connection: SqlConnection, survey: int) -> bytes:
         """The key of the filters of a survey's runs; a new one where there is no run, or the latest is damaged."""
         listed = f"SELECT coalesce(max(run), 0) FROM {self.table('runs', survey)} WHERE survey = ?"  # noqa: S608
         (run,) = connection.execute(listed, (survey,)).fetchone()
@@ -393,11 +391,11 @@ class BlockStore(BlockReader):
         try:
             with self.attempt(connection):
                 ((_, head),) = self.read_pages(connection, survey, [(run, _HEAD)])
-                return Head.from_bytes(head).key
+                return RunHead.from_bytes(head).key
         except StoreError:
             return SeenIds().key
 
-    def _fold(self, connection: Connection, survey: int, key: bytes, indexed: int) -> bool:
+    def _fold(self, connection: SqlConnection, survey: int, key: bytes, indexed: int) -> bool:
         """Fold as many of the ids beyond `indexed` as one transaction takes; False if there are none."""
         table, last, size = self.table("blocks", survey), indexed, 0
         listed = f"SELECT last, length(payloads) FROM {table} WHERE survey = ? AND last > ? ORDER BY last"  # noqa: S608
@@ -437,7 +435,7 @@ class BlockStore(BlockReader):
         return True
 
     def _replace_blocks(
-        self, connection: Connection, survey: int, rows: Sequence[tuple[bytes, ...]], start: int, last: int
+        self, connection: SqlConnection, survey: int, rows: Sequence[tuple[bytes, ...]], start: int, last: int
     ) -> None:
         """Put larger blocks, without ids, in the place of the blocks from `start` to `last`."""
         if rows:
@@ -446,10 +444,10 @@ class BlockStore(BlockReader):
             connection.execute(erase, (survey, start, last))
             self.insert_blocks(connection, survey, _fold_blocks(rows, start))
 
-    def erase_ids(self, connection: Connection, survey: int, start: int, last: int) -> None:
+    def erase_ids(self, connection: SqlConnection, survey: int, start: int, last: int) -> None:
         """Overwrite the ids of blocks that are replaced next, where a database would leave copies of them."""
 
-    def _take_small_run(self, connection: Connection, survey: int) -> tuple[list[bytes], int]:
+    def _take_small_run(self, connection: SqlConnection, survey: int) -> tuple[list[bytes], int]:
         """Remove the latest run if it is small, and return its ids; and the latest run's number.
 
         Without this a survey would have a run for every hour, and an id would be looked for in all of them.
@@ -473,7 +471,7 @@ class BlockStore(BlockReader):
         connection.execute(f"DELETE FROM {table} WHERE survey = ? AND run = ?", (survey, run))  # noqa: S608
         return ids, run
 
-    def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes, last: int) -> None:
+    def write_runs(self, connection: SqlConnection, survey: int, ids: bytes, key: bytes, last: int) -> None:
         """Store ids as a run, or as several where they are many, with numbers beyond `last`.
 
         The key is that of the survey's filters.
@@ -482,12 +480,12 @@ class BlockStore(BlockReader):
         statement = f"INSERT INTO {table} (survey, run, page, checks, data) VALUES (?, ?, ?, ?, ?)"  # noqa: S608
         for run, some in enumerate(cut_into_runs(ids), last + 1):
             names = sorted_names(some)
-            rows = [(_HEAD, Head.of(names, key).to_bytes()), *enumerate(pages_of(names), 1)]
+            rows = [(_HEAD, RunHead.of(names, key).to_bytes()), *enumerate(pages_of(names), 1)]
             connection.executemany(
                 statement, [(survey, run, page, page_checksum(survey, run, page, data), data) for page, data in rows]
             )
 
-    def note_folded(self, connection: Connection, survey: int) -> None:
+    def note_folded(self, connection: SqlConnection, survey: int) -> None:
         """A survey has other runs than before: whoever knows them reads the new ones."""
         connection.execute("UPDATE counters SET edition = edition + 1 WHERE survey = ?", (survey,))
 

@@ -1,4 +1,4 @@
-"""Checks everything that a collector's database holds of reports and their ids, while the collector goes on or stands.
+"""Checks of all stored reports and ids of a collector's database, which may be in use meanwhile.
 
 Rows are read in short transactions. Reports that are folded meanwhile are met once, before or after.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from veil.collector.store.base import StoredSurvey
 from veil.collector.store.block_reading import BlockWalk, has_ids, is_page
 from veil.collector.store.blocks import BlockStore
-from veil.collector.store.seen import Head
+from veil.collector.store.seen import RunHead
 from veil.collector.surveys.catalogue import parsed, read_by
 from veil.errors import StoreDamagedError, StoreError, VeilError
 from veil.wire.frames import ID_BYTES
@@ -24,8 +24,8 @@ Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A damaged part of the database. `reports` is how many reports cannot be read because of it."""
+class DamagedPart:
+    """A damaged part of the database. `reports` is the number of reports that cannot be read because of it."""
 
     task: str | None
     part: str
@@ -34,10 +34,10 @@ class Problem:
     message: str
 
 
-def find_damage(store: BlockStore, advance: Advance) -> Iterator[Problem]:
+def find_damage(store: BlockStore, advance: Advance) -> Iterator[DamagedPart]:
     """Yield the damaged parts of a database; `advance` is called with numbers of reports that were checked."""
     for line in store.file_problems():
-        yield Problem(None, "file", "", 0, line)
+        yield DamagedPart(None, "file", "", 0, line)
     for stored in store.surveys():
         found = [*_of_document(stored), *_of_reports(store, stored, advance), *_of_ids(store, stored)]
         found += _of_tally(store, stored)
@@ -46,16 +46,16 @@ def find_damage(store: BlockStore, advance: Advance) -> Iterator[Problem]:
         yield from found
 
 
-def _of_document(stored: StoredSurvey) -> Iterator[Problem]:
+def _of_document(stored: StoredSurvey) -> Iterator[DamagedPart]:
     try:
         matches = parsed(stored.document).task == stored.task
     except VeilError:
         matches = False
     if not matches:
-        yield Problem(stored.task, "document", "", 0, "the survey's document does not match its task id")
+        yield DamagedPart(stored.task, "document", "", 0, "the survey's document does not match its task id")
 
 
-def _of_reports(store: BlockStore, stored: StoredSurvey, advance: Advance) -> Iterator[Problem]:
+def _of_reports(store: BlockStore, stored: StoredSurvey, advance: Advance) -> Iterator[DamagedPart]:
     if stored.is_purged:
         return
     walk, after, key = BlockWalk(store, stored.key), 0, stored.key
@@ -73,27 +73,29 @@ def _of_reports(store: BlockStore, stored: StoredSurvey, advance: Advance) -> It
                     if walk.add(last, (count, checks, buckets, payloads)):
                         advance(last - after)
                     if not has_ids(key, last, count, checks, ids):
-                        yield Problem(stored.task, "ids", f"block {last}", 0, "the ids of the block are damaged")
+                        yield DamagedPart(stored.task, "ids", f"block {last}", 0, "the ids of the block are damaged")
                 yield from _missing(stored, walk, before)
                 after = last
             if len(rows) < _ROWS:
                 break
     except StoreDamagedError as problem:
-        yield Problem(stored.task, "table", store.table("blocks", key), 0, str(problem))
+        yield DamagedPart(stored.task, "table", store.table("blocks", key), 0, str(problem))
         return
     before = walk.missing
     walk.finish(stored.sequence)
     yield from _missing(stored, walk, before)
 
 
-def _missing(stored: StoredSurvey, walk: BlockWalk, before: int) -> Iterator[Problem]:
+def _missing(stored: StoredSurvey, walk: BlockWalk, before: int) -> Iterator[DamagedPart]:
     if walk.missing > before:
         reports = walk.missing - before
         place = f"reports {walk.start + 1} to {walk.start + reports}"
-        yield Problem(stored.task, "reports", place, reports, "the blocks with these reports are damaged or missing")
+        yield DamagedPart(
+            stored.task, "reports", place, reports, "the blocks with these reports are damaged or missing"
+        )
 
 
-def _of_ids(store: BlockStore, stored: StoredSurvey) -> Iterator[Problem]:
+def _of_ids(store: BlockStore, stored: StoredSurvey) -> Iterator[DamagedPart]:
     if stored.is_purged:
         return
     key, total, after, lost = stored.key, 0, (-1, -1), False
@@ -107,7 +109,9 @@ def _of_ids(store: BlockStore, stored: StoredSurvey) -> Iterator[Problem]:
             for (run, page), row in rows:
                 if row is None or not is_page(key, run, page, *row) or (page == 0 and not _is_head(row[1])):
                     what = "the filter" if page == 0 else "the ids"
-                    yield Problem(stored.task, "ids", f"run {run}, page {page}", 0, f"{what} of the page are damaged")
+                    yield DamagedPart(
+                        stored.task, "ids", f"run {run}, page {page}", 0, f"{what} of the page are damaged"
+                    )
                     lost = lost or page > 0
                 elif page > 0:
                     total += len(row[1]) // ID_BYTES
@@ -115,22 +119,22 @@ def _of_ids(store: BlockStore, stored: StoredSurvey) -> Iterator[Problem]:
             if len(rows) < _ROWS:
                 break
     except StoreDamagedError as problem:
-        yield Problem(stored.task, "table", store.table("runs", key), 0, str(problem))
+        yield DamagedPart(stored.task, "table", store.table("runs", key), 0, str(problem))
         return
     if total < indexed and not lost:
         message = f"the runs have {indexed - total:,} ids fewer than were put in them"
-        yield Problem(stored.task, "ids", "runs", 0, message)
+        yield DamagedPart(stored.task, "ids", "runs", 0, message)
 
 
 def _is_head(data: Any) -> bool:
     try:
-        Head.from_bytes(data)
+        RunHead.from_bytes(data)
     except StoreError:
         return False
     return True
 
 
-def _of_tally(store: BlockStore, stored: StoredSurvey) -> Iterator[Problem]:
+def _of_tally(store: BlockStore, stored: StoredSurvey) -> Iterator[DamagedPart]:
     message = None
     try:
         tally = store.tally(stored.key)
@@ -143,4 +147,4 @@ def _of_tally(store: BlockStore, stored: StoredSurvey) -> Iterator[Problem]:
     except VeilError:
         message = "the tally is damaged: veil survey rebuild counts the reports again"
     if message is not None:
-        yield Problem(stored.task, "tally", "", 0, message)
+        yield DamagedPart(stored.task, "tally", "", 0, message)

@@ -1,4 +1,4 @@
-"""PostgreSQL, for several collectors at once: each survey has tables of its own, and its commits are in one order."""
+"""PostgreSQL as a store, for several collectors. Each survey has its own tables, and its commits are ordered."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from veil.collector.monitoring.logs import log
-from veil.collector.store.blocks import BlockStore, Old
+from veil.collector.store.blocks import BlockStore, OldSchema
 from veil.collector.store.schema import PER_SURVEY, bring_up_to_date
-from veil.collector.store.sql import Connection
-from veil.collector.store.upkeep import Deadlines
+from veil.collector.store.sql import SqlConnection
+from veil.collector.store.timing import Deadlines
 from veil.errors import (
     InputError,
     StoreDamagedError,
@@ -111,7 +111,7 @@ class PostgresStore(BlockStore):
     `seconds` is how long a call may take, whether the server is busy, waits for a lock, or has stopped answering.
     """
 
-    def __init__(self, url: str, seconds: float | None = None, *, old: Old = "update", make: bool = True) -> None:
+    def __init__(self, url: str, seconds: float | None = None, *, old: OldSchema = "update", make: bool = True) -> None:
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
         self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _DEFAULTS.items() if k not in given})
@@ -201,7 +201,7 @@ class PostgresStore(BlockStore):
     def _note_warning(self, notice: psycopg.errors.Diagnostic) -> None:
         self._warned = self._warned or notice.severity_nonlocalized == "WARNING"
 
-    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+    def begin_snapshot(self, connection: SqlConnection, surveys: Sequence[int]) -> None:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         # A purge empties tables for every snapshot, also for those that are older: it has to wait. The snapshot is that
         # of the first statement that reads, so that no purge comes between.
@@ -215,20 +215,20 @@ class PostgresStore(BlockStore):
         )
 
     @contextlib.contextmanager
-    def finding_damage(self, connection: Connection) -> Iterator[None]:
+    def finding_damage(self, connection: SqlConnection) -> Iterator[None]:
         try:
             yield
         except _DAMAGED as problem:
             raise _damaged(problem) from None
 
     @contextlib.contextmanager
-    def attempt(self, connection: Connection) -> Iterator[None]:
+    def attempt(self, connection: SqlConnection) -> Iterator[None]:
         raw: psycopg.Connection[Any] = cast("Any", connection).raw
         within = raw.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
         with self.finding_damage(connection), raw.transaction() if within else contextlib.nullcontext():
             yield
 
-    def make_tables(self, connection: Connection, survey: int) -> None:
+    def make_tables(self, connection: SqlConnection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
             table = self.table(name, survey)
             connection.execute(f"CREATE TABLE {table} ({columns.format(**_WORDS)})")
@@ -237,7 +237,7 @@ class PostgresStore(BlockStore):
 
     own_keys = " OVERRIDING SYSTEM VALUE"
 
-    def guard_audit(self, connection: Connection) -> None:
+    def guard_audit(self, connection: SqlConnection) -> None:
         connection.execute(_ONLY_ADDED)
         connection.execute(
             "CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON audit"
@@ -245,25 +245,25 @@ class PostgresStore(BlockStore):
         )
 
     @contextlib.contextmanager
-    def unguarded_audit(self, connection: Connection) -> Iterator[None]:
+    def unguarded_audit(self, connection: SqlConnection) -> Iterator[None]:
         connection.execute("ALTER TABLE audit DISABLE TRIGGER audit_stays")
         yield
         connection.execute("ALTER TABLE audit ENABLE TRIGGER audit_stays")
 
-    def columns(self, connection: Connection, table: str) -> list[str]:
+    def columns(self, connection: SqlConnection, table: str) -> list[str]:
         found = connection.execute(_COLUMNS, (table,)).fetchall()
         return [name for (name,) in found]
 
-    def settle_copy(self, connection: Connection) -> None:
+    def settle_copy(self, connection: SqlConnection) -> None:
         for table in ("surveys", "studies", "tokens", "audit"):
             last = f"(SELECT coalesce(max(key), 0) FROM {table})"  # noqa: S608
             connection.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'key'), 1 + {last}, false)")
 
-    def lock(self, connection: Connection, survey: int) -> None:
+    def lock(self, connection: SqlConnection, survey: int) -> None:
         connection.execute("SELECT 1 FROM counters WHERE survey = ? FOR UPDATE", (survey,))
 
     def read_pages(
-        self, connection: Connection, survey: int, places: Sequence[tuple[int, int]]
+        self, connection: SqlConnection, survey: int, places: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[tuple[int, int], bytes]]:
         statement = (
             f"SELECT kept.run, kept.page, checks, data FROM {self.table('runs', survey)} AS kept"  # noqa: S608
@@ -390,7 +390,7 @@ class PostgresStore(BlockStore):
                 log("warning", "database-server-changed", timeline=history[1])
             self._epochs[connection] = self._epoch
 
-    def _prepare(self, connection: _Marked, old: Old, make: bool) -> None:
+    def _prepare(self, connection: _Marked, old: OldSchema, make: bool) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
         connection.execute("CREATE TABLE IF NOT EXISTS veil_version (version integer NOT NULL)")
         found = connection.execute("SELECT version FROM veil_version").fetchone()

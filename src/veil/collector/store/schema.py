@@ -1,15 +1,13 @@
-"""The tables of a collector's database. SQLite and PostgreSQL differ in the words for types alone.
+"""The tables of a collector's database, and migrations from earlier schemas.
 
-Make the tables of a collector's database, and move a database of an earlier schema to today's.
+SQLite and PostgreSQL have the same tables and differ in the words for types. A migration is a function in `MIGRATIONS`:
+it changes the tables and moves their rows, with statements that both databases understand. All migrations that a
+database needs run in the transaction that also writes its new number, so a killed process leaves the database as it
+was. A new database begins with the tables of schema `FIRST` and takes the same migrations.
 
-A change of the schema is a function in `MIGRATIONS`: it changes the tables and moves their rows, with the statements
-that both databases share. All migrations that a database needs run in the one transaction that also writes its new
-number, so that a process that is killed meanwhile leaves the database as it was. A new database goes the same way: it
-begins with the tables of `FIRST`.
-
-A collector of the schema before may still run. So that it fails instead of writing rows as it knows them, a migration
-renames a column that every commit reads (`counters.edition`). A table that is not a survey's own also goes into
-`schema.SHARED`, or backups would lack it. `tests/support/next_schema.py` has an example.
+A collector of the earlier schema may still run. So that it fails instead of writing old rows, a migration renames a
+column that every commit reads (`counters.edition`). A new table that is not one of a survey's own is also listed in
+`SHARED`, or backups would lack it. `tests/support/next_schema.py` has an example.
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from typing import TYPE_CHECKING
 from veil.errors import InputError, StoreError
 
 if TYPE_CHECKING:
-    from veil.collector.store.blocks import BlockStore, Old
-    from veil.collector.store.sql import Connection
-
+    from veil.collector.store.blocks import BlockStore, OldSchema
+    from veil.collector.store.sql import SqlConnection
 
 # What changes with every commit is in `counters`, apart from the documents, which may be long.
 _TABLES = """
@@ -54,7 +51,6 @@ CREATE TABLE audit (
   key {key}, at TEXT NOT NULL, token TEXT NOT NULL, action TEXT NOT NULL, task TEXT, parameters TEXT NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-
 PER_SURVEY = {
     "blocks": (
         "survey {int} NOT NULL, last {int} NOT NULL, count {int} NOT NULL, checks {bytes} NOT NULL,"
@@ -79,6 +75,12 @@ SHARED = (
     "facts",
 )
 """All other tables."""
+FIRST = 6
+"""The schema of the first published version. Numbers below it were used in development and are refused."""
+Migration = Callable[["BlockStore", "SqlConnection", Mapping[str, str]], None]
+"""Moves a database to the next schema; the last argument has the database's words for types (`schema.statements`)."""
+MIGRATIONS: list[Migration] = []
+"""The migration at index i leads from schema `FIRST` + i to the next one."""
 
 
 def statements(**words: str) -> Iterator[str]:
@@ -88,21 +90,13 @@ def statements(**words: str) -> Iterator[str]:
             yield statement
 
 
-FIRST = 6
-"""The schema of the first published version. Numbers below it were used in development and are refused."""
-Migration = Callable[["BlockStore", "Connection", Mapping[str, str]], None]
-"""Moves a database to the next schema; the last argument has the database's words for types (`schema.statements`)."""
-MIGRATIONS: list[Migration] = []
-"""The migration at index i leads from schema `FIRST` + i to the next one."""
-
-
 def latest() -> int:
     """Return the number of today's schema."""
     return FIRST + len(MIGRATIONS)
 
 
 def bring_up_to_date(
-    store: BlockStore, connection: Connection, version: int, old: Old, *, make: bool = True, **words: str
+    store: BlockStore, connection: SqlConnection, version: int, old: OldSchema, *, make: bool = True, **words: str
 ) -> int:
     """Move a database from schema `version` to the latest one, and return the schema that it has then.
 

@@ -1,12 +1,12 @@
-"""Which report ids a survey has: the latest ones exactly, older ones by filters whose rare hits are looked up.
+"""Known report ids of a survey: the latest ones exactly, older ones by filters whose rare hits are looked up.
 
-Random ids land all over a sorted index, so that the index of a large survey is written anew with every commit. Here
-ids are written once as they come, and once more in sorted runs: 65,536 reports make a run, which is never touched
-again. After an hour fewer do: a small run is joined with the next ids. In memory a run is a filter of four bytes per id
-and the first id of each of its pages; a filter never misses an id, and takes about one in a million others for one of
-its own, which is then looked for in a page in vain. The filters of 64 runs stand side by side (`Columns`), so that an
-id is looked for in all of them at once. What is here is a copy of what the database holds up to a mark, and is checked
-against it within every transaction (`blocks`).
+Random ids land all over a sorted index, so the index of a large survey would be rewritten with every commit. Here
+ids are written once as they come, and once more in sorted runs: 65,536 reports make a run, which never changes again.
+After an hour fewer do: a small run is joined with the next ids. In memory a run is a filter of four bytes per id and
+the first id of each of its pages. A filter never misses an id, and takes about one in a million others for one of its
+own, which is then looked up in a page in vain. The filters of 64 runs stand side by side (`FilterColumns`), so that an
+id is looked for in all of them at once. All this is a copy of what the database holds up to a mark, and is compared
+with it within every transaction (`blocks`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _HEAD = struct.Struct(f"<II{_KEY_BYTES}s")  # how many places an id sets, how many pages, the filter's key
 _WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
-Words = NDArray[np.uint64]
+WordArray = NDArray[np.uint64]
 
 
 def names_of(ids: bytes) -> list[bytes]:
@@ -68,11 +68,11 @@ def cut_into_runs(ids: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True, eq=False)
 class MixedIds:
-    """Ids as filters see them: two words each, mixed with a key; from these follow the places that an id sets."""
+    """Ids as filters see them: two words each, mixed with a key, which give the bits that an id sets."""
 
     key: bytes
-    first: Words
-    step: Words
+    first: WordArray
+    step: WordArray
 
     @classmethod
     def of(cls, key: bytes, ids: bytes) -> MixedIds:
@@ -84,21 +84,21 @@ class MixedIds:
 
     def places(self, size: int) -> NDArray[np.int64]:
         """The places of each id in a filter of so many, a row per id."""
-        words: Words = self.first[:, None] + self.step[:, None] * np.arange(_PLACES).astype(np.uint64)
-        scaled: Words = (words >> np.uint64(32)) * np.uint64(size)
+        words: WordArray = self.first[:, None] + self.step[:, None] * np.arange(_PLACES).astype(np.uint64)
+        scaled: WordArray = (words >> np.uint64(32)) * np.uint64(size)
         return (scaled >> np.uint64(32)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
-    """What is known of a run of sorted ids: each page's first id, and a Bloom filter, one bit per place."""
+class RunHead:
+    """A run of sorted ids as it is kept in memory: the first id of each page, and a Bloom filter."""
 
     key: bytes
     firsts: list[bytes]
     bits: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, ids: bytes, key: bytes) -> Head:
+    def of(cls, ids: bytes, key: bytes) -> RunHead:
         """The head of sorted ids."""
         is_set = np.zeros(_places_for(len(ids) // ID_BYTES), dtype=np.uint8)
         is_set[MixedIds.of(key, ids).places(len(is_set))] = 1
@@ -109,7 +109,7 @@ class Head:
         return _HEAD.pack(_PLACES, len(self.firsts), self.key) + b"".join(self.firsts) + self.bits.tobytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Head:
+    def from_bytes(cls, data: bytes) -> RunHead:
         """What `to_bytes` wrote; a filter in which ids set more or fewer places would miss them, and is refused."""
         places, pages, key = _HEAD.unpack_from(data) if len(data) > _HEAD.size else (0, 0, b"")
         end = _HEAD.size + pages * ID_BYTES
@@ -123,7 +123,7 @@ class Head:
         return 8 * len(self.bits)
 
 
-class Columns:
+class FilterColumns:
     """The filters of up to 64 runs, side by side: a word per place, in which each run has a bit.
 
     An id sets the same places in all of them, so that the words at these places, and-ed, have a bit for every run that
@@ -141,7 +141,7 @@ class Columns:
         """Whether another run fits."""
         return bool(self._free) or len(self._runs) < max(_WIDTHS)
 
-    def add(self, number: int, head: Head) -> None:
+    def add(self, number: int, head: RunHead) -> None:
         """Take a run, of the same key and size."""
         bit, width = len(self._runs), 8 * self.words.itemsize
         if self._free:
@@ -189,7 +189,7 @@ class SeenIds:
     epoch: int = 0
     latest: set[bytes] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
-    columns: list[Columns] = field(default_factory=list)
+    columns: list[FilterColumns] = field(default_factory=list)
 
     def doubt(self) -> None:
         """Read again what came after the runs: nobody knows what was committed."""
@@ -208,12 +208,12 @@ class SeenIds:
                 columns.drop(number)
         self.runs -= runs
 
-    def add(self, number: int, head: Head) -> None:
+    def add(self, number: int, head: RunHead) -> None:
         """Take a run as it was read."""
         fitting = (one for one in self.columns if (one.key, one.size) == (head.key, head.places) and one.has_room)
         columns = next(fitting, None)
         if columns is None:
-            columns = Columns(head.key, head.places)
+            columns = FilterColumns(head.key, head.places)
             self.columns.append(columns)
         columns.add(number, head)
         self.runs.add(number)
@@ -249,7 +249,7 @@ class SeenIds:
 
 
 class SeenIdsCache:
-    """What is known of several surveys, within a bound: those that were used last."""
+    """The known ids of the surveys that were used last, within a bound of memory."""
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
         self.most_bytes = most_bytes
@@ -278,11 +278,11 @@ def _places_for(count: int) -> int:
     return _BITS * ids
 
 
-def _halves(ids: bytes) -> Words:
+def _halves(ids: bytes) -> WordArray:
     return np.frombuffer(ids, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
 
-def _stirred(words: Any, odd: int) -> Words:
+def _stirred(words: Any, odd: int) -> WordArray:
     words = words * np.uint64(odd)
     words ^= words >> np.uint64(32)
     words = words * np.uint64(odd)

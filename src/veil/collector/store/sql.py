@@ -1,6 +1,6 @@
-"""What SQLite and PostgreSQL share: every statement but those about reports themselves, which are in `blocks`.
+"""Statements that SQLite and PostgreSQL share, apart from those about reports, which are in `blocks`.
 
-Statements are constants; whatever comes from outside is a parameter.
+Statements are constants; every value from outside is a parameter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from veil.collector.store.base import (
 from veil.errors import StoreDamagedError
 
 _KINDS = (AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
-Kept = TypeVar("Kept", AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
+RecordType = TypeVar("RecordType", AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
 
 _SURVEY = (
     "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
@@ -93,7 +93,7 @@ _FORGET_COUNTED = (
 )
 
 
-class Cursor(Protocol):
+class SqlCursor(Protocol):
     """The part of a database's cursor that is used here."""
 
     @property
@@ -102,10 +102,10 @@ class Cursor(Protocol):
     def fetchall(self) -> Any: ...
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """The part of a connection that is used here; parameters are marked with `?`."""
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Cursor: ...
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> SqlCursor: ...
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> object: ...
 
 
@@ -113,34 +113,34 @@ class SqlStore(Store):
     """Surveys, studies and what they took, tokens, tallies and the audit log in SQL."""
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[SqlConnection]:
         """A connection to read with; database errors become StoreErrors."""
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Connection]:
+    def writing(self) -> AbstractContextManager[SqlConnection]:
         """A connection within a transaction that is durable once the block is left."""
 
     @abstractmethod
-    def make_tables(self, connection: Connection, survey: int) -> None:
+    def make_tables(self, connection: SqlConnection, survey: int) -> None:
         """Make room for the reports of a new survey."""
 
     @abstractmethod
-    def unguarded_audit(self, connection: Connection) -> AbstractContextManager[None]:
+    def unguarded_audit(self, connection: SqlConnection) -> AbstractContextManager[None]:
         """Allow audit entries to be deleted within the block. Other transactions never see the log unguarded."""
 
     @abstractmethod
-    def lock(self, connection: Connection, survey: int) -> None:
+    def lock(self, connection: SqlConnection, survey: int) -> None:
         """Let nobody else append to a survey, or change its state, before this transaction ends."""
 
     @abstractmethod
-    def stored_rows(self, connection: Connection, survey: int, mark: int) -> int:
+    def stored_rows(self, connection: SqlConnection, survey: int, mark: int) -> int:
         """How many reports up to a mark are there."""
 
     def create(self, survey: StoredSurvey) -> bool:
         with self.writing() as connection:
             return self._create(connection, survey)
 
-    def _create(self, connection: Connection, survey: StoredSurvey) -> bool:
+    def _create(self, connection: SqlConnection, survey: StoredSurvey) -> bool:
         while connection.execute(_CREATE, _row(_numbered(connection, survey))).rowcount != 1:
             there = connection.execute("SELECT 1 FROM surveys WHERE task = ?", (survey.task,)).fetchone()
             if there is not None or survey.name is None or survey.wave is not None:
@@ -223,13 +223,13 @@ class SqlStore(Store):
             statement = "UPDATE tallies SET sequence = ?, encoded = ? WHERE survey = ? AND sequence = ?"
             return connection.execute(statement, (tally.sequence, tally.encoded, survey, before)).rowcount == 1
 
-    def note_purged(self, connection: Connection, survey: int) -> None:
+    def note_purged(self, connection: SqlConnection, survey: int) -> None:
         """Record that the reports of a survey are erased; the time of the first purge stays."""
         now = int(time.time())
         statement = "UPDATE surveys SET purged = coalesce(purged, ?), purging = coalesce(purging, ?) WHERE key = ?"
         connection.execute(statement, (now, now, survey))
 
-    def note_purging(self, connection: Connection, survey: int) -> None:
+    def note_purging(self, connection: SqlConnection, survey: int) -> None:
         """Record that the reports of a survey are being erased: a purge that is interrupted is finished later."""
         statement = "UPDATE surveys SET purging = coalesce(purging, ?) WHERE key = ?"
         connection.execute(statement, (int(time.time()), survey))
@@ -403,7 +403,7 @@ class SqlStore(Store):
             connection.execute("DELETE FROM takes WHERE run = ?", (_PROBE_RUN,))
 
 
-def _numbered(connection: Connection, survey: StoredSurvey) -> StoredSurvey:
+def _numbered(connection: SqlConnection, survey: StoredSurvey) -> StoredSurvey:
     """A survey with its wave: the one that it was given, or the next of its name."""
     if survey.name is None or survey.wave is not None:
         return survey
@@ -411,7 +411,7 @@ def _numbered(connection: Connection, survey: StoredSurvey) -> StoredSurvey:
     return replace(survey, wave=1 + (last or 0))
 
 
-def _add_entry(connection: Connection, entry: AuditEntry) -> None:
+def _add_entry(connection: SqlConnection, entry: AuditEntry) -> None:
     statement = "INSERT INTO audit (at, token, action, task, parameters) VALUES (?, ?, ?, ?, ?)"
     connection.execute(statement, (entry.at, entry.token, entry.action, entry.task, entry.parameters))
 
@@ -447,7 +447,7 @@ def _token(row: Any) -> TokenRecord:
     return _record(TokenRecord, name, _bytes(digest), names, task, note, created, bool(revoked), expires)
 
 
-def _record(kind: type[Kept], *values: Any) -> Kept:
+def _record(kind: type[RecordType], *values: Any) -> RecordType:
     """Return a record of a row's values, or raise `StoreDamagedError` for a value of another type than was written.
 
     SQLite keeps the type of each value beside it, so damage can change it.

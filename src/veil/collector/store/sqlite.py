@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file in WAL mode, synced to the disk before any commit counts."""
+"""SQLite as a store: one file in WAL mode. Every commit is synced to the disk before it counts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from veil.collector.store.base import AuditEntry, Group
-from veil.collector.store.blocks import BlockStore, Old, Outcome
+from veil.collector.store.blocks import BlockStore, OldSchema, Outcome
 from veil.collector.store.schema import PER_SURVEY, bring_up_to_date
-from veil.collector.store.sql import Connection
+from veil.collector.store.sql import SqlConnection
 from veil.errors import StoreDamagedError, StoreError, StoreFullError, StoreTimeoutError
 
 _BUSY_SECONDS = 10.0
@@ -34,7 +34,7 @@ _TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(self, path: str | Path, *, old: Old = "update", make: bool = True) -> None:
+    def __init__(self, path: str | Path, *, old: OldSchema = "update", make: bool = True) -> None:
         super().__init__()
         # in full: SQLite may take a relative path for a URI ("file:...") or for ":memory:"
         self._path = Path(path).absolute()
@@ -75,7 +75,7 @@ class SqliteStore(BlockStore):
                     self._writer.execute("ROLLBACK")
                 raise
 
-    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+    def begin_snapshot(self, connection: SqlConnection, surveys: Sequence[int]) -> None:
         connection.execute("BEGIN")
 
     def copy_old(self, path: Path) -> int:
@@ -85,7 +85,7 @@ class SqliteStore(BlockStore):
             return int(copy.execute("SELECT coalesce(sum(sequence), 0) FROM counters").fetchone()[0])
 
     @contextlib.contextmanager
-    def finding_damage(self, connection: Connection) -> Iterator[None]:
+    def finding_damage(self, connection: SqlConnection) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as problem:
@@ -101,17 +101,17 @@ class SqliteStore(BlockStore):
             return [str(problem)]
         return [] if lines == ["ok"] else lines
 
-    def make_tables(self, connection: Connection, survey: int) -> None:
+    def make_tables(self, connection: SqlConnection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
             # With rowids: a table without them is one tree of whole rows, and looking for a key would read them.
             connection.execute(f"CREATE TABLE {self.table(name, survey)} ({columns.format(**_WORDS)})")
 
-    def guard_audit(self, connection: Connection) -> None:
+    def guard_audit(self, connection: SqlConnection) -> None:
         for event in ("UPDATE", "DELETE"):
             _guard(connection, event)
 
     @contextlib.contextmanager
-    def unguarded_audit(self, connection: Connection) -> Iterator[None]:
+    def unguarded_audit(self, connection: SqlConnection) -> Iterator[None]:
         connection.execute("DROP TRIGGER IF EXISTS audit_delete")
         yield
         _guard(connection, "DELETE")
@@ -121,10 +121,10 @@ class SqliteStore(BlockStore):
         self._empty_log()
         return count
 
-    def columns(self, connection: Connection, table: str) -> list[str]:
+    def columns(self, connection: SqlConnection, table: str) -> list[str]:
         return [row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
 
-    def lock(self, connection: Connection, survey: int) -> None:
+    def lock(self, connection: SqlConnection, survey: int) -> None:
         pass  # there is one writer at a time
 
     def append(self, groups: Sequence[Group], now: int) -> list[Outcome]:
@@ -155,7 +155,7 @@ class SqliteStore(BlockStore):
             self.note_purged(connection, survey)
         return forgotten
 
-    def erase_ids(self, connection: Connection, survey: int, start: int, last: int) -> None:
+    def erase_ids(self, connection: SqlConnection, survey: int, start: int, last: int) -> None:
         # In place, while each row is still where it was written: rows that are deleted are moved to other pages first,
         # and leave copies of themselves behind.
         table = self.table("blocks", survey)
@@ -271,14 +271,14 @@ class SqliteStore(BlockStore):
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         return connection
 
-    def _prepare(self, old: Old, make: bool) -> None:
+    def _prepare(self, old: OldSchema, make: bool) -> None:
         with self.writing() as connection:
             found = connection.execute("PRAGMA user_version").fetchone()[0]
             self.version = bring_up_to_date(self, connection, found, old, make=make, **_WORDS)
             connection.execute(f"PRAGMA user_version = {self.version}")
 
 
-def _guard(connection: Connection, event: str) -> None:
+def _guard(connection: SqlConnection, event: str) -> None:
     refuse = "SELECT RAISE(ABORT, 'the audit log is only added to')"
     connection.execute(f"CREATE TRIGGER audit_{event.lower()} BEFORE {event} ON audit BEGIN {refuse}; END")
 

@@ -1,11 +1,8 @@
-"""Thread pools for long readings, so that other requests do not wait for them; a full pool refuses work at once.
+"""Answers for analysts: what a study finds in the reports of its survey, as JSON, CSV or Arrow.
 
-Results of readings: made once however many ask at the same time, and kept until there are more reports.
-
-Answers for analysts: what a study found in the reports of its survey, in the form that was asked for.
-
-Refused where there are too few reports, and where an answer would be too long. Not here: how a result is written down
-(`veil.results`), and who computes it when (`readings`).
+`prepare` checks an `AnswerRequest` and returns a `ResultKey`: the study, the reports and the function that reads them.
+`ResultCache` runs it in `ReaderThreads`, once for all who ask at the same time, and keeps the result until there are
+more reports. Answers from too few reports and answers that are too long are refused.
 """
 
 from __future__ import annotations
@@ -28,9 +25,14 @@ import numpy as np
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.store.base import Store, StoredSurvey
 from veil.collector.surveys.catalogue import parsed_study, read_by
-from veil.collector.surveys.collection import InterruptedReadingError, StoreCollection, StoreJournal, at_once
+from veil.collector.surveys.collection import (
+    InterruptedReadingError,
+    StoreCollection,
+    StoreJournal,
+    at_once,
+    is_maintained,
+)
 from veil.collector.surveys.rounds import RunningStudies
-from veil.collector.surveys.tallying import is_maintained
 from veil.errors import EmptyError, InputError, MismatchError, ServiceError, WireError
 from veil.results.base import Result
 from veil.results.render.files import FORMATS, document, table_bytes
@@ -42,131 +44,12 @@ from veil.tools.limits import Limits, limited
 
 _RETRY_SECONDS = 2
 T = TypeVar("T")
-
-
-class ReaderThreads:
-    """A thread pool with a bounded queue.
-
-    >>> pool = ReaderThreads("example", threads=1, waiting=1)
-    >>> asyncio.run(pool.run(len, "four"))
-    4
-    >>> pool.stop()
-    """
-
-    def __init__(self, name: str, *, threads: int, waiting: int) -> None:
-        self._name = name
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"veil-{name}")
-        self._places = threading.Semaphore(threads + waiting)
-
-    async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run the work in a thread and return its result; refuse it at once if the queue is full."""
-        if not self._places.acquire(blocking=False):
-            message = "the collector is busy: ask again later"
-            raise ServiceError(429, "busy", message, retry_after=_RETRY_SECONDS, limit=f"threads-{self._name}")
-        try:
-            future = self._pool.submit(work, *arguments)
-        except RuntimeError:  # the pool is stopped
-            self._places.release()
-            raise ServiceError(503, "stopping", "the collector is stopping: ask again later", retry_after=5) from None
-        # the place is free when the work ends, also if the client has gone before
-        future.add_done_callback(lambda done: self._places.release())
-        return await asyncio.wrap_future(future)
-
-    def stop(self) -> None:
-        """Start no more work; cancel what waits."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
 _MOST_KEPT = 32
 _MOST_BYTES = 64 << 20  # of all results that are kept
-
-Place = tuple[str, str]
-
-
-def _none() -> int:
-    return 0
-
-
-@dataclass(frozen=True, eq=False)
-class ResultKey:
-    """What is to be read: a study of a task, by their digests, from the reports up to a mark."""
-
-    task: str
-    study: str
-    mark: int
-    long: bool
-    """Whether it goes through the reports themselves, which may take minutes."""
-    read: Callable[[], Result]
-    missing: Callable[[], int] = _none
-    """Return how many damaged reports the result lacks, once it is read. Blocks."""
-
-
-class ResultCache:
-    """Runs beside one event loop, which alone touches it. Quick readings never wait for long ones."""
-
-    def __init__(self, metrics: Metrics, quick: ReaderThreads, long: ReaderThreads) -> None:
-        self._metrics, self._quick, self._long = metrics, quick, long
-        self._kept: OrderedDict[Place, tuple[int, Result, int]] = OrderedDict()
-        self._under_way: dict[tuple[Place, int], asyncio.Task[Result]] = {}
-
-    async def result(self, reading: ResultKey) -> Result:
-        """What was found: remembered, under way already, or read now. Whoever goes away leaves it to the others."""
-        place = reading.task, reading.study
-        mark, kept, _ = self._kept.get(place, (-1, None, 0))
-        if kept is not None and mark == reading.mark:
-            self._kept.move_to_end(place)
-            self._metrics.add("veil_readings_total", outcome="kept")
-            return kept
-        task = self._under_way.get((place, reading.mark))
-        if task is None:
-            task = asyncio.create_task(self._made(place, reading))
-            self._under_way[place, reading.mark] = task
-        return await asyncio.shield(task)
-
-    async def _made(self, place: Place, reading: ResultKey) -> Result:
-        start = time.perf_counter()
-        try:
-            found, size = await (self._long if reading.long else self._quick).run(lambda: _with_size(reading.read()))
-        finally:
-            del self._under_way[place, reading.mark]
-        self._metrics.add("veil_readings_total", outcome="made")
-        self._metrics.observe("veil_reading_seconds", time.perf_counter() - start)
-        if size <= _MOST_BYTES and self._kept.get(place, (-1, None, 0))[0] < reading.mark:
-            self._kept[place] = reading.mark, found, size
-            self._kept.move_to_end(place)
-        while len(self._kept) > _MOST_KEPT or sum(size for _, _, size in self._kept.values()) > _MOST_BYTES:
-            self._kept.popitem(last=False)
-        return found
-
-
-def _with_size(result: Result) -> tuple[Result, int]:
-    return result, size_in_memory(result)
-
-
-def size_in_memory(value: Any) -> int:
-    """Return the approximate memory of an object and of everything it refers to, in bytes; shared parts count once."""
-    total, counted, waiting = 0, set[int](), [value]
-    while waiting:
-        item = waiting.pop()
-        if id(item) in counted or isinstance(item, type):
-            continue
-        counted.add(id(item))
-        total += sys.getsizeof(item)
-        if isinstance(item, np.ndarray):
-            total += item.nbytes if item.base is not None else 0
-            waiting.extend(item.flat if item.dtype.hasobject else ())
-        elif isinstance(item, dict):
-            waiting.extend(item.keys())
-            waiting.extend(item.values())
-        elif isinstance(item, (list, tuple, set, frozenset)):
-            waiting.extend(item)
-        elif hasattr(item, "__dict__"):
-            waiting.append(vars(item))
-    return total
-
-
+ReadingId = tuple[str, str]
+"""The digests of a task and of a study that reads it."""
 FORMS = {"json": "json", "csv": "csv", "arrow": "arrows"}
-"""What an answer can be asked for as, and what `veil.results.render.files` calls it: Arrow is a stream here."""
+"""Formats of answers, with their names in `veil.results.render.files`; Arrow is a stream here."""
 _MOST_CANDIDATES = 100_000
 _MOST_ROWS = 131_072
 _MOST_SETTINGS = 32
@@ -174,7 +57,7 @@ _MOST_SETTINGS = 32
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """What an analyst asks for: parameters of the reading as NAME=VALUE, the level of intervals, and the form.
+    """A request of an analyst: parameters of the reading as NAME=VALUE, the level of intervals, and the format.
 
     `candidates` are the values to count, where the study takes them; `study` is another study of the same task, or the
     bare task itself, to read the reports with in place of the published one. `all` is for what a search found and is
@@ -221,6 +104,24 @@ class AnswerRequest:
         return study if self.candidates is None else study.with_candidates(self.candidates)
 
 
+def _none() -> int:
+    return 0
+
+
+@dataclass(frozen=True, eq=False)
+class ResultKey:
+    """A result to read: a study of a task, by their digests, from the reports up to a mark."""
+
+    task: str
+    study: str
+    mark: int
+    long: bool
+    """Whether it goes through the reports themselves, which may take minutes."""
+    read: Callable[[], Result]
+    missing: Callable[[], int] = _none
+    """Return how many damaged reports the result lacks, once it is read. Blocks."""
+
+
 def prepare(
     store: Store,
     studies: RunningStudies,
@@ -242,6 +143,120 @@ def prepare(
 
     # what is kept of another server's reports must not answer for this one's
     return replace(reading, study=f"{reading.study} {epoch}", read=read)
+
+
+def written(stored: StoredSurvey, query: AnswerRequest, found: Result, missing: int = 0) -> tuple[bytes, str]:
+    """An answer as bytes, and its media type. In JSON a remark says how many damaged reports it lacks."""
+    form, hide = FORMS[query.format], None if query.all else "all=true"
+    if form == "json":
+        answer = document(found, query.level, hide=hide)
+        if missing:  # an answer of several parts has no remarks of its own otherwise
+            answer["remarks"] = [*answer.get("remarks", []), *without(missing)]
+        body = json.dumps({"task": stored.task, **answer}, allow_nan=False).encode()
+    else:
+        body = table_bytes(found, form, query.level, hide=hide, guard_formulas=True)
+    return body, FORMATS[form]
+
+
+def without(missing: int) -> list[str]:
+    """Return the remark on an answer that lacks damaged reports, or none."""
+    if not missing:
+        return []
+    are = "report is" if missing == 1 else "reports are"
+    return [f"{missing:,} {are} damaged in the collector's database and not counted here."]
+
+
+class ReaderThreads:
+    """A thread pool with a bounded queue.
+
+    >>> pool = ReaderThreads("example", threads=1, waiting=1)
+    >>> asyncio.run(pool.run(len, "four"))
+    4
+    >>> pool.stop()
+    """
+
+    def __init__(self, name: str, *, threads: int, waiting: int) -> None:
+        self._name = name
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"veil-{name}")
+        self._places = threading.Semaphore(threads + waiting)
+
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
+        """Run the work in a thread and return its result; refuse it at once if the queue is full."""
+        if not self._places.acquire(blocking=False):
+            message = "the collector is busy: ask again later"
+            raise ServiceError(429, "busy", message, retry_after=_RETRY_SECONDS, limit=f"threads-{self._name}")
+        try:
+            future = self._pool.submit(work, *arguments)
+        except RuntimeError:  # the pool is stopped
+            self._places.release()
+            raise ServiceError(503, "stopping", "the collector is stopping: ask again later", retry_after=5) from None
+        # the place is free when the work ends, also if the client has gone before
+        future.add_done_callback(lambda done: self._places.release())
+        return await asyncio.wrap_future(future)
+
+    def stop(self) -> None:
+        """Start no more work; cancel what waits."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class ResultCache:
+    """Results in memory, used by one event loop only. Quick readings never wait for long ones."""
+
+    def __init__(self, metrics: Metrics, quick: ReaderThreads, long: ReaderThreads) -> None:
+        self._metrics, self._quick, self._long = metrics, quick, long
+        self._kept: OrderedDict[ReadingId, tuple[int, Result, int]] = OrderedDict()
+        self._under_way: dict[tuple[ReadingId, int], asyncio.Task[Result]] = {}
+
+    async def result(self, reading: ResultKey) -> Result:
+        """What was found: remembered, under way already, or read now. Whoever goes away leaves it to the others."""
+        place = reading.task, reading.study
+        mark, kept, _ = self._kept.get(place, (-1, None, 0))
+        if kept is not None and mark == reading.mark:
+            self._kept.move_to_end(place)
+            self._metrics.add("veil_readings_total", outcome="kept")
+            return kept
+        task = self._under_way.get((place, reading.mark))
+        if task is None:
+            task = asyncio.create_task(self._made(place, reading))
+            self._under_way[place, reading.mark] = task
+        return await asyncio.shield(task)
+
+    async def _made(self, place: ReadingId, reading: ResultKey) -> Result:
+        start = time.perf_counter()
+        try:
+            found, size = await (self._long if reading.long else self._quick).run(lambda: _with_size(reading.read()))
+        finally:
+            del self._under_way[place, reading.mark]
+        self._metrics.add("veil_readings_total", outcome="made")
+        self._metrics.observe("veil_reading_seconds", time.perf_counter() - start)
+        if size <= _MOST_BYTES and self._kept.get(place, (-1, None, 0))[0] < reading.mark:
+            self._kept[place] = reading.mark, found, size
+            self._kept.move_to_end(place)
+        while len(self._kept) > _MOST_KEPT or sum(size for _, _, size in self._kept.values()) > _MOST_BYTES:
+            self._kept.popitem(last=False)
+        return found
+
+
+def size_in_memory(value: Any) -> int:
+    """Return the approximate memory of an object and of everything it refers to, in bytes; shared parts count once."""
+    total, counted, waiting = 0, set[int](), [value]
+    while waiting:
+        item = waiting.pop()
+        if id(item) in counted or isinstance(item, type):
+            continue
+        counted.add(id(item))
+        total += sys.getsizeof(item)
+        if isinstance(item, np.ndarray):
+            total += item.nbytes if item.base is not None else 0
+            waiting.extend(item.flat if item.dtype.hasobject else ())
+        elif isinstance(item, dict):
+            waiting.extend(item.keys())
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            waiting.extend(item)
+        elif hasattr(item, "__dict__"):
+            waiting.append(vars(item))
+    return total
 
 
 def _prepared(
@@ -303,27 +318,6 @@ def _prepared(
     return ResultKey(stored.task, digest(study.to_json()), collected.mark, not kept, read, missing)
 
 
-def without(missing: int) -> list[str]:
-    """Return the remark on an answer that lacks damaged reports, or none."""
-    if not missing:
-        return []
-    are = "report is" if missing == 1 else "reports are"
-    return [f"{missing:,} {are} damaged in the collector's database and not counted here."]
-
-
-def written(stored: StoredSurvey, query: AnswerRequest, found: Result, missing: int = 0) -> tuple[bytes, str]:
-    """An answer as bytes, and its media type. In JSON a remark says how many damaged reports it lacks."""
-    form, hide = FORMS[query.format], None if query.all else "all=true"
-    if form == "json":
-        answer = document(found, query.level, hide=hide)
-        if missing:  # an answer of several parts has no remarks of its own otherwise
-            answer["remarks"] = [*answer.get("remarks", []), *without(missing)]
-        body = json.dumps({"task": stored.task, **answer}, allow_nan=False).encode()
-    else:
-        body = table_bytes(found, form, query.level, hide=hide, guard_formulas=True)
-    return body, FORMATS[form]
-
-
 def _recorded(study: OneRound[Any], journal: StoreJournal, collected: StoreCollection) -> Result:
     """A reading that goes on where one before it was broken off."""
     try:
@@ -351,6 +345,10 @@ def _too_few(stored: StoredSurvey) -> ServiceError:
     if stored.minimum % stored.step:
         message += f", counted in steps of {stored.step:,}"
     return ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
+
+
+def _with_size(result: Result) -> tuple[Result, int]:
+    return result, size_in_memory(result)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -1,6 +1,6 @@
-"""The templates of a data protection impact assessment and of a notice to people, with a study's own figures.
+"""Templates of a data protection impact assessment and of a notice to people, with the figures of a study.
 
-What the study file and the collector's defaults say is filled in. Everything else is a blank, and marked as one.
+What the study file and the collector's defaults say is filled in. Everything else is a marked blank.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from veil.collector.settings import CollectorSettings
 from veil.collector.store.seen import FOLDED
-from veil.collector.surveys.tallying import is_maintained
+from veil.collector.surveys.collection import is_maintained
 from veil.device.statements import odds_statement
 from veil.histogram import Histogram
 from veil.planning.base import in_words

@@ -1,11 +1,8 @@
-"""A published survey, written: what is asked, when, and how coarse times are; and its signature. Rounds of studies too.
+"""The surveys of a collector: drafts, published documents with their signatures, and changes of state.
 
-Devices check it with `veil.device.verification` and `veil.device.client`.
-
-The surveys of a collector: making, opening and closing them, and a short memory of them for the many that report.
-
-draft -> open -> closed, and by time: waiting (open, but not yet), expired. What is open never changes again, but for
-how its reports are read: that is the study, which the devices never see.
+A survey is a draft, then open, then closed; by time it is also waiting (open, but not yet) or expired. An open survey
+never changes, except for the study that its reports are read with, which devices never see. Devices check published
+documents with `veil.device.verification` and `veil.device.client`.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from veil.collector.access import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
-from veil.collector.settings import CollectorSettings
+from veil.collector.settings import MAX_DAYS, CollectorSettings
 from veil.collector.store.base import Store, StoredSurvey
 from veil.device.client import ROUND_PURPOSE, RoundPart
 from veil.device.verification import (
@@ -44,87 +41,7 @@ from veil.tools.numbers import is_int
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-
 _DAY = 86_400
-
-
-def unsigned(stored: StoredSurvey) -> bytes:
-    """The bytes that are signed."""
-    document: Json = {
-        "kind": KIND,
-        "version": VERSION,
-        "survey": parse_json(stored.document),
-        "opens": written_time(stored.opens),
-        "closes": written_time(stored.closes),
-        "precision": stored.precision,
-        **({} if stored.keep_days is None else {"keep_days": stored.keep_days}),
-        **({} if stored.step == 1 else {"step": stored.step}),
-    }
-    return canonical(document)
-
-
-def valid_until(now: float, days: int) -> int:
-    """Return when a statement that is signed now expires, in seconds since 1970: `days` after the end of today (UTC).
-
-    All statements of a day are the same bytes, whichever process signs them: no device can be told from another by one.
-
-    >>> valid_until(0, 30) == valid_until(86_399, 30) == 31 * 86_400
-    True
-    """
-    return (int(now) // _DAY + 1 + days) * _DAY
-
-
-def published(stored: StoredSurvey, key: Ed25519PrivateKey, until: int | None = None) -> Json:
-    """Return the document that a device downloads. A survey with a name has a signed statement beside it.
-
-    `until` is when that statement expires, in seconds since 1970; devices refuse one without.
-    """
-    document = _signed(unsigned(stored), PURPOSE, key)
-    if stored.name is None:
-        return document
-    about: Json = {
-        "kind": ABOUT_KIND,
-        "version": VERSION,
-        "task": stored.task,
-        "name": stored.name,
-        "wave": stored.wave,
-        "texts": parse_json(stored.texts or "{}"),
-        "valid_until": written_time(until),
-    }
-    return {**document, "about": _signed(canonical(about), ABOUT_PURPOSE, key)}
-
-
-def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKey) -> Json:
-    """The same for a round of a study, with whom it asks: signed on its own, and again for people to read."""
-    shown = {"round": part.number, "from": float(part.begin), "to": float(part.end)}
-    return {**published(stored, key), "part": _signed(canonical(part.to_json()), ROUND_PURPOSE, key), **shown}
-
-
-def for_devices(settings: CollectorSettings, store: Store, stored: StoredSurvey) -> Json:
-    """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
-    key = None
-    made_here = settings.database_file is not None and not is_signed_for(store)  # a server's collectors have theirs
-    if settings.key_path.exists() or made_here:
-        here = load_key(settings.key_path)
-        if known_fingerprint(store, here) == fingerprint(here):
-            key = key_text(here)
-    return {"path": f"/v1/surveys/{stored.task}", "key": key}
-
-
-def key_text(key: Ed25519PrivateKey) -> str:
-    """The public key as devices' software has it."""
-    return _text(public_bytes(key))
-
-
-def _signed(document: bytes, purpose: bytes, key: Ed25519PrivateKey) -> Json:
-    parts = {"document": document, "key": public_bytes(key), "signature": key.sign(purpose + document)}
-    return {name: _text(part) for name, part in parts.items()}
-
-
-def _text(part: bytes) -> str:
-    return base64.urlsafe_b64encode(part).rstrip(b"=").decode()
-
-
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
 _MOST_SECONDS = 2**40
@@ -132,7 +49,6 @@ _KEYS = ("opens", "closes", "precision", "minimum", "step", "keep_days", "name",
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _MOST_LANGUAGES = 100
 _MOST_TEXT = 2_000
-_MOST_DAYS = 36_525
 
 
 @lru_cache(maxsize=256)
@@ -155,96 +71,6 @@ def parsed_study(document: bytes) -> Study:
     if parse_json(document).get("kind") == "veil-survey":
         document = parsed(document).first.to_bytes()
     return study_from_json(document)
-
-
-def draft_of(
-    survey: Survey, options: Json, *, precision: int, minimum: int, study: bytes | None = None
-) -> StoredSurvey:
-    """A survey that is not open yet, with its times and limits checked; `study` is the file of its study."""
-    unknown = [name for name in options if name not in _KEYS]
-    if unknown:
-        raise InputError(f"expected the options {', '.join(_KEYS)}")
-    opens, closes = read_time(options.get("opens")), read_time(options.get("closes"))
-    if opens is not None and closes is not None and closes <= opens:
-        raise InputError("a survey closes after it opens")
-    precision = whole_number(options.get("precision", precision), "precision", 366 * 86_400)
-    minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
-    step = whole_number(options.get("step", minimum), "step", _MOST_SECONDS)
-    keep = options.get("keep_days")
-    keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
-    name, texts = _about(options.get("name"), options.get("texts"))
-    wave = options.get("wave", survey.wave if survey.wave > 1 else None)
-    if wave is not None:
-        if name is None:
-            raise InputError("a wave goes with a name, which all waves share")
-        survey = _of_wave(survey, wave)
-    draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
-    return replace(draft, step=step, keep_days=keep, name=name, texts=texts, wave=wave)
-
-
-def check_allowed(guarantee: Guarantee, options: Json, *, precision: int) -> None:
-    """Refuse terms that need an option of their own to be published; these options are removed.
-
-    `precision` is that of surveys that do not say.
-    """
-    fine, weak = _flag(options, "allow_fine_times"), _flag(options, "allow_weak_privacy")
-    if not weak and guarantee.epsilon > MAX_EPSILON:
-        raise InputError(
-            f"epsilon: expected at most {MAX_EPSILON:g} per report: {weakness(guarantee)}; allow_weak_privacy"
-            " (--allow-weak-privacy) publishes it all the same"
-        )
-    seconds = options.get("precision", precision)
-    if not fine and is_int(seconds) and seconds < FINEST_PRECISION:
-        raise InputError(
-            f"precision: expected at least {FINEST_PRECISION} (1 hour), got {seconds}: finer times can show whose"
-            " a report is, and devices refuse them; allow_fine_times (--allow-fine-times) publishes them all the same"
-        )
-
-
-def _flag(options: Json, name: str) -> bool:
-    given = options.pop(name, False)
-    if not isinstance(given, bool):
-        raise InputError(f"{name}: expected true or false")
-    return given
-
-
-def task_wanted(survey: Survey, options: Json) -> str:
-    """The task that publishing a survey with these options asks for: the audit log has it before anything is done."""
-    try:
-        return survey.task if options.get("wave") is None else _of_wave(survey, options["wave"]).task
-    except InputError:
-        return survey.task  # publishing says what is wrong with the wave
-
-
-def _of_wave(survey: Survey, wave: Any) -> Survey:
-    return Survey(survey.ask, survey.public, whole_number(wave, "wave", MOST_WAVES))
-
-
-def _about(name: Any, texts: Any) -> tuple[str | None, str | None]:
-    """What is asked, for people: a name that several waves share, and the question in one or more languages."""
-    if name is None:
-        if texts is not None:
-            raise InputError("a question's texts go with a name")
-        return None, None
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InputError("a survey's name has 1 to 63 small letters, digits and hyphens")
-    given = {} if texts is None else texts
-    if not isinstance(given, dict) or len(given) > _MOST_LANGUAGES:
-        raise InputError(f"texts are an object: a question in up to {_MOST_LANGUAGES} languages")
-    for language, text in given.items():
-        if not (_LANGUAGE.fullmatch(language) and isinstance(text, str) and 0 < len(text) <= _MOST_TEXT):
-            raise InputError(f'a text stands under its language, as in "de-CH", and has 1 to {_MOST_TEXT:,} characters')
-    try:
-        return name, canonical(given).decode()
-    except (UnicodeEncodeError, WireError):
-        raise InputError("a question's texts are Unicode") from None
-
-
-def whole_number(value: Any, name: str, most: int) -> int:
-    """An option that is an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InputError(f"{name} is an integer from 1 to {most}")
-    return value
 
 
 @dataclass
@@ -418,3 +244,170 @@ def both_named(text: str) -> InputError:
 def is_digest(text: str) -> bool:
     """Whether a text can be the id of a task or of a study."""
     return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)
+
+
+def draft_of(
+    survey: Survey, options: Json, *, precision: int, minimum: int, study: bytes | None = None
+) -> StoredSurvey:
+    """A survey that is not open yet, with its times and limits checked; `study` is the file of its study."""
+    unknown = [name for name in options if name not in _KEYS]
+    if unknown:
+        raise InputError(f"expected the options {', '.join(_KEYS)}")
+    opens, closes = read_time(options.get("opens")), read_time(options.get("closes"))
+    if opens is not None and closes is not None and closes <= opens:
+        raise InputError("a survey closes after it opens")
+    precision = whole_number(options.get("precision", precision), "precision", 366 * 86_400)
+    minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
+    step = whole_number(options.get("step", minimum), "step", _MOST_SECONDS)
+    keep = options.get("keep_days")
+    keep = None if keep is None else whole_number(keep, "keep_days", MAX_DAYS)
+    name, texts = _about(options.get("name"), options.get("texts"))
+    wave = options.get("wave", survey.wave if survey.wave > 1 else None)
+    if wave is not None:
+        if name is None:
+            raise InputError("a wave goes with a name, which all waves share")
+        survey = _of_wave(survey, wave)
+    draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
+    return replace(draft, step=step, keep_days=keep, name=name, texts=texts, wave=wave)
+
+
+def check_allowed(guarantee: Guarantee, options: Json, *, precision: int) -> None:
+    """Refuse terms that need an option of their own to be published; these options are removed.
+
+    `precision` is that of surveys that do not say.
+    """
+    fine, weak = _flag(options, "allow_fine_times"), _flag(options, "allow_weak_privacy")
+    if not weak and guarantee.epsilon > MAX_EPSILON:
+        raise InputError(
+            f"epsilon: expected at most {MAX_EPSILON:g} per report: {weakness(guarantee)}; allow_weak_privacy"
+            " (--allow-weak-privacy) publishes it all the same"
+        )
+    seconds = options.get("precision", precision)
+    if not fine and is_int(seconds) and seconds < FINEST_PRECISION:
+        raise InputError(
+            f"precision: expected at least {FINEST_PRECISION} (1 hour), got {seconds}: finer times can show whose"
+            " a report is, and devices refuse them; allow_fine_times (--allow-fine-times) publishes them all the same"
+        )
+
+
+def task_wanted(survey: Survey, options: Json) -> str:
+    """The task that publishing a survey with these options asks for: the audit log has it before anything is done."""
+    try:
+        return survey.task if options.get("wave") is None else _of_wave(survey, options["wave"]).task
+    except InputError:
+        return survey.task  # publishing says what is wrong with the wave
+
+
+def whole_number(value: Any, name: str, most: int) -> int:
+    """An option that is an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InputError(f"{name} is an integer from 1 to {most}")
+    return value
+
+
+def unsigned(stored: StoredSurvey) -> bytes:
+    """The bytes that are signed."""
+    document: Json = {
+        "kind": KIND,
+        "version": VERSION,
+        "survey": parse_json(stored.document),
+        "opens": written_time(stored.opens),
+        "closes": written_time(stored.closes),
+        "precision": stored.precision,
+        **({} if stored.keep_days is None else {"keep_days": stored.keep_days}),
+        **({} if stored.step == 1 else {"step": stored.step}),
+    }
+    return canonical(document)
+
+
+def valid_until(now: float, days: int) -> int:
+    """Return when a statement that is signed now expires, in seconds since 1970: `days` after the end of today (UTC).
+
+    All statements of a day are the same bytes, whichever process signs them: no device can be told from another by one.
+
+    >>> valid_until(0, 30) == valid_until(86_399, 30) == 31 * 86_400
+    True
+    """
+    return (int(now) // _DAY + 1 + days) * _DAY
+
+
+def published(stored: StoredSurvey, key: Ed25519PrivateKey, until: int | None = None) -> Json:
+    """Return the document that a device downloads. A survey with a name has a signed statement beside it.
+
+    `until` is when that statement expires, in seconds since 1970; devices refuse one without.
+    """
+    document = _signed(unsigned(stored), PURPOSE, key)
+    if stored.name is None:
+        return document
+    about: Json = {
+        "kind": ABOUT_KIND,
+        "version": VERSION,
+        "task": stored.task,
+        "name": stored.name,
+        "wave": stored.wave,
+        "texts": parse_json(stored.texts or "{}"),
+        "valid_until": written_time(until),
+    }
+    return {**document, "about": _signed(canonical(about), ABOUT_PURPOSE, key)}
+
+
+def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKey) -> Json:
+    """The same for a round of a study, with whom it asks: signed on its own, and again for people to read."""
+    shown = {"round": part.number, "from": float(part.begin), "to": float(part.end)}
+    return {**published(stored, key), "part": _signed(canonical(part.to_json()), ROUND_PURPOSE, key), **shown}
+
+
+def for_devices(settings: CollectorSettings, store: Store, stored: StoredSurvey) -> Json:
+    """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
+    key = None
+    made_here = settings.database_file is not None and not is_signed_for(store)  # a server's collectors have theirs
+    if settings.key_path.exists() or made_here:
+        here = load_key(settings.key_path)
+        if known_fingerprint(store, here) == fingerprint(here):
+            key = key_text(here)
+    return {"path": f"/v1/surveys/{stored.task}", "key": key}
+
+
+def key_text(key: Ed25519PrivateKey) -> str:
+    """The public key as devices' software has it."""
+    return _text(public_bytes(key))
+
+
+def _flag(options: Json, name: str) -> bool:
+    given = options.pop(name, False)
+    if not isinstance(given, bool):
+        raise InputError(f"{name}: expected true or false")
+    return given
+
+
+def _of_wave(survey: Survey, wave: Any) -> Survey:
+    return Survey(survey.ask, survey.public, whole_number(wave, "wave", MOST_WAVES))
+
+
+def _about(name: Any, texts: Any) -> tuple[str | None, str | None]:
+    """What is asked, for people: a name that several waves share, and the question in one or more languages."""
+    if name is None:
+        if texts is not None:
+            raise InputError("a question's texts go with a name")
+        return None, None
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InputError("a survey's name has 1 to 63 small letters, digits and hyphens")
+    given = {} if texts is None else texts
+    if not isinstance(given, dict) or len(given) > _MOST_LANGUAGES:
+        raise InputError(f"texts are an object: a question in up to {_MOST_LANGUAGES} languages")
+    for language, text in given.items():
+        if not (_LANGUAGE.fullmatch(language) and isinstance(text, str) and 0 < len(text) <= _MOST_TEXT):
+            raise InputError(f'a text stands under its language, as in "de-CH", and has 1 to {_MOST_TEXT:,} characters')
+    try:
+        return name, canonical(given).decode()
+    except (UnicodeEncodeError, WireError):
+        raise InputError("a question's texts are Unicode") from None
+
+
+def _signed(document: bytes, purpose: bytes, key: Ed25519PrivateKey) -> Json:
+    parts = {"document": document, "key": public_bytes(key), "signature": key.sign(purpose + document)}
+    return {name: _text(part) for name, part in parts.items()}
+
+
+def _text(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).rstrip(b"=").decode()

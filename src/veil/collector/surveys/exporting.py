@@ -1,7 +1,7 @@
-"""Reports as Parquet: the columns of the task and the truncated time, without ids and in a new order every time.
+"""Exports of reports as Parquet: the columns of the task and the truncated time, without ids, in a random order.
 
-All reports are dealt out at random into parts of about 2^18 rows, through a file that has no name; each part is
-shuffled and becomes one row group. So nothing is left of the order of arrival, and memory holds one part.
+All reports are dealt at random to parts of about 2^18 rows, in a file without a name; each part is shuffled and becomes
+one row group. So nothing is left of the order of arrival, and memory holds one part.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GROUPS_OF_A_FILE = 16
 _MOST_GROUP = 1 << 20
 _DAY = 86_400
 
-Rows = NDArray[np.void]
+ReportRows = NDArray[np.void]
 
 
 def export_parquet(store: Store, stored: StoredSurvey, out: Path) -> int:
@@ -95,7 +95,7 @@ def open_export(store: Store, stored: StoredSurvey, folder: Path) -> BinaryIO:
 
 @dataclass
 class _Dealt:
-    """Reports in a file, dealt out into the parts of each day; where the pieces of a part are."""
+    """Reports in a file, dealt to the parts of each day, with the positions of the pieces of each part."""
 
     spill: BinaryIO
     kind: np.dtype[Any]
@@ -104,7 +104,7 @@ class _Dealt:
     """How many parts each day has; without days, all are in day 0."""
     pieces: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
 
-    def deal(self, day: int, rows: Rows) -> None:
+    def deal(self, day: int, rows: ReportRows) -> None:
         """Give each row to a part of its day, at random."""
         parts = self.chance.integers(0, self.counts[day], len(rows))
         order = np.argsort(parts, kind="stable")
@@ -113,13 +113,13 @@ class _Dealt:
             self.pieces.setdefault((day, part), []).append((self.spill.tell(), data.nbytes))
             self.spill.write(data.tobytes())
 
-    def parts(self) -> Iterator[tuple[int, Rows]]:
+    def parts(self) -> Iterator[tuple[int, ReportRows]]:
         """Each part with its day, shuffled."""
         for (day, _), pieces in sorted(self.pieces.items()):
             data = b"".join(self._piece(start, size) for start, size in pieces)
             yield day, self.chance.permutation(np.frombuffer(data, self.kind))
 
-    def files(self) -> Iterator[tuple[int, Iterator[Rows]]]:
+    def files(self) -> Iterator[tuple[int, Iterator[ReportRows]]]:
         """Some parts of one day at a time, as many as make a file."""
         parts = self.parts()
         for day, count in sorted(self.counts.items()):
@@ -167,7 +167,7 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
 
 
 @contextmanager
-def _writer(path: Path, stored: StoredSurvey) -> Iterator[Callable[[Rows], int]]:
+def _writer(path: Path, stored: StoredSurvey) -> Iterator[Callable[[ReportRows], int]]:
     """What writes a part to a Parquet file as one row group, and says how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -179,7 +179,7 @@ def _writer(path: Path, stored: StoredSurvey) -> Iterator[Callable[[Rows], int]]
     columns: Sequence[str] = [*repeating(survey), EXPORTED_TIME]
     with create_file(path) as sink, pq.ParquetWriter(sink, schema, use_dictionary=columns) as writer:
 
-        def write(rows: Rows) -> int:
+        def write(rows: ReportRows) -> int:
             reports = Reports.from_bytes(survey.task, survey.layout, rows["payload"].tobytes())
             batch = to_arrow(reports, survey)
             stamps = pa.array(rows["time"], pa.int64()).cast(times.type)

@@ -1,8 +1,8 @@
-"""Studies of several rounds: published, asked round by round, read, and gone on with after a restart at any moment.
+"""Studies of several rounds: publishing, asking round by round, reading, and going on after a restart at any moment.
 
-Each round is a survey of its own. What is to be done is written down before it is done, and every step (close a round,
-read it, open the next) can be repeated: whoever finds a study halfway goes on with it. Reports and what a study took
-from them are in the store; nothing here is remembered but for a moment.
+Each round is a survey of its own. Every step (close a round, read it, open the next) is recorded before it is done and
+can be repeated, so any process can go on with a study. Reports and what the study took from them are in the store; this
+module only remembers surveys for a moment.
 """
 
 from __future__ import annotations
@@ -25,8 +25,14 @@ from veil.collector.surveys.catalogue import (
     read_by,
     whole_number,
 )
-from veil.collector.surveys.collection import InterruptedReadingError, StoreCollection, StoreJournal, at_once
-from veil.collector.surveys.tallying import catch_up, is_maintained
+from veil.collector.surveys.collection import (
+    InterruptedReadingError,
+    StoreCollection,
+    StoreJournal,
+    at_once,
+    catch_up,
+    is_maintained,
+)
 from veil.device.client import RoundPart
 from veil.errors import InputError, ServiceError
 from veil.results.base import Result
@@ -44,8 +50,6 @@ class RunningStudies:
     def __init__(self, store: Store, catalogue: Catalogue, clock: Callable[[], float] = time.time) -> None:
         self._store, self._catalogue, self._clock = store, catalogue, clock
         self._remembered: dict[str, tuple[float, StoredSurvey, RoundPart]] = {}
-
-    # -- publishing ------------------------------------------------------------------------------------------------
 
     def publish(
         self, study: Study, options: Json, *, precision: int, minimum: int, bare: bool = False
@@ -88,8 +92,6 @@ class RunningStudies:
         if (found.people, found.seconds) != (wanted.people, wanted.seconds):
             raise ServiceError(409, "survey-exists", "this study is there already, with other rules for its rounds")
         return stored, made
-
-    # -- looking ---------------------------------------------------------------------------------------------------
 
     def look_up(self, id_: str) -> StoredStudy:
         """A study as it is now; refuses an unknown one."""
@@ -186,8 +188,6 @@ class RunningStudies:
             catch_up(self._store, stored, survey)
         begin()
         return self._store.purge(stored.key)
-
-    # -- from round to round ---------------------------------------------------------------------------------------
 
     def request_next(self, id_: str, number: int | None = None) -> None:
         """Write down that the current round is to be closed and read. With its number, again is fine."""

@@ -1,14 +1,12 @@
-"""What a store does after a commit so that later ones stay cheap: it may fail, and then waits longer each time.
+"""Timing in stores: pauses of upkeep after failures, and deadlines of calls to a database server.
 
-Nothing depends on it but speed. A failure is logged and counted, and what is done at once becomes smaller: a server
-that is slow, or far away, then gets through a part of it before its time is over.
+Upkeep is work after a commit that keeps later commits cheap. Nothing but speed depends on it. After a failure it waits
+longer and does less at once, so that a slow or distant server gets through a part of it in time.
 
-Breaks off calls to a database server that take too long.
-
-PostgreSQL's own time-outs are kept by the server, and the network's by its kernel: neither notices a server whose
-processes stand still. So a thread here looks at the clock, and shuts the socket of a call that is overdue: the call
-then fails as if the connection had been lost. What it was about to commit may still be committed, as with any lost
-connection: nobody was told, and devices send it again.
+PostgreSQL's own time-outs are kept by the server, and those of the network by its kernel: neither notices a server
+whose processes stand still. `Deadlines` therefore shuts the socket of an overdue call, which then fails as if the
+connection had been lost. What the call was about to commit may still be committed; nobody was told so, and devices send
+it again.
 """
 
 from __future__ import annotations
@@ -28,10 +26,12 @@ from veil.errors import StoreError, StoreTimeoutError
 _PAUSES = (1.0, 60.0)  # seconds after the first failure in a row, and at most
 _SMALLEST = 16  # a part of the ordinary size
 _GOOD = 64  # so many successes, and twice as much is done at once
+_GRACE_SECONDS = 0.5  # the server's own time-out comes first where it works: the connection outlives it
+_LOOK_SECONDS = 0.1
 
 
 class Upkeep:
-    """Whether to do something now, and how much of it."""
+    """The decision whether upkeep is due, and how much of it to do at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -62,21 +62,10 @@ class Upkeep:
             self._part, self._good = max(1, self._part // 2), 0
 
 
-_GRACE_SECONDS = 0.5  # the server's own time-out comes first where it works: the connection outlives it
-_LOOK_SECONDS = 0.1
-
-
-class Connected(Protocol):
+class SocketConnection(Protocol):
     """A connection with a socket."""
 
     def fileno(self) -> int: ...
-
-
-@dataclass(eq=False)
-class _Call:
-    socket: socket.socket
-    until: float
-    overdue: bool = False
 
 
 class Deadlines:
@@ -89,7 +78,7 @@ class Deadlines:
         self._thread: threading.Thread | None = None
 
     @contextlib.contextmanager
-    def watch(self, connection: Connected, *, patient: bool = False) -> Iterator[None]:
+    def watch(self, connection: SocketConnection, *, patient: bool = False) -> Iterator[None]:
         """Give the block so many seconds; a StoreTimeoutError is raised where they were not enough."""
         if self.seconds is None or patient:
             yield
@@ -130,3 +119,10 @@ class Deadlines:
                         with contextlib.suppress(OSError):  # it is gone already
                             call.socket.shutdown(socket.SHUT_RDWR)
             time.sleep(_LOOK_SECONDS)
+
+
+@dataclass(eq=False)
+class _Call:
+    socket: socket.socket
+    until: float
+    overdue: bool = False
