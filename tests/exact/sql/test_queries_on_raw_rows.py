@@ -1,4 +1,4 @@
-"""A query, read and evaluated on raw rows without noise, answers what DuckDB answers to the same text."""
+"""Queries evaluated on raw rows without noise give the answers of DuckDB to the same text."""
 
 from __future__ import annotations
 

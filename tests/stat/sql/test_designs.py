@@ -1,4 +1,4 @@
-"""Answers of every design are unbiased, and as far off as they say: COUNT, SUM and unions of boxes, with rivals."""
+"""Answers of every design are unbiased with correct standard errors: COUNT, SUM and unions of boxes, with rivals."""
 
 from __future__ import annotations
 

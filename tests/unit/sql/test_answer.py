@@ -1,4 +1,4 @@
-"""Answers of SQL: numbers with their errors, in the query's order; a result like any other; differences."""
+"""Answers of SQL: columns and errors, text and files, and differences of two answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which design is taken, for which schema and which queries; errors that are known."""
+"""Choice of a design: predicted errors for schemas and workloads whose best design is known."""
 
 from __future__ import annotations
 

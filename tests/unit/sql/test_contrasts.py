@@ -1,4 +1,4 @@
-"""Contrasts of levels: what a condition is made of, and which levels are read for it."""
+"""Contrasts of levels: boxes read from levels without bias and with the least variance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of what queries cost, beside what they take; limits that refuse and stop them."""
+"""Costs of queries: estimates against measured memory, and limits that refuse and interrupt queries."""
 
 from __future__ import annotations
 

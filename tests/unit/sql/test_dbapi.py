@@ -1,4 +1,4 @@
-"""The connection of PEP 249, as the standard lists it, and pandas on top of it."""
+"""The DB-API of PEP 249 and pandas, and the database in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What designs predict of their own errors: the thesis's findings by exact variances, and where its rivals stand."""
+"""Predicted errors of designs: findings of the thesis by exact variances, and the rivals."""
 
 from __future__ import annotations
 

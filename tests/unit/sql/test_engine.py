@@ -1,4 +1,4 @@
-"""Whole queries over the rows of a small table: what comes out, whatever is asked and however rows are kept."""
+"""Whole queries over the rows of a small table, for all kinds of outputs and splits of the rows."""
 
 from __future__ import annotations
 

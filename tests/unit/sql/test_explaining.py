@@ -1,4 +1,4 @@
-"""EXPLAIN: the steps of a plan, the work, and errors that the answer then has."""
+"""EXPLAIN: steps of a plan, estimated work, and predicted errors."""
 
 from __future__ import annotations
 

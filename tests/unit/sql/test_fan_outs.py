@@ -1,4 +1,4 @@
-"""Fitted fan-outs: the energies of ranges by enumeration, and choices that are known."""
+"""Fitted fan-outs: energies of ranges by enumeration, and known choices."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A folder is a table: files that are added whole, checked once, and refused or ignored where they do not belong."""
+"""Tables in folders: appended files are whole, checked once, and refused or ignored if they do not belong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grids: how they are asked, their tables made to agree, response matrices, and regions read from them."""
+"""Grids: questions, tables made to agree, response matrices, and regions."""
 
 from __future__ import annotations
 

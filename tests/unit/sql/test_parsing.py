@@ -1,4 +1,4 @@
-"""What a query's text becomes: comparisons on each kind of dimension, hostile names, and texts of any kind."""
+"""Parsing of queries: comparisons with each kind of dimension, hostile names, and arbitrary texts."""
 
 from __future__ import annotations
 

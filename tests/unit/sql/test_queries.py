@@ -1,6 +1,6 @@
-"""Queries in `tests/sql`: each good one with its plan beside it, each bad one with where and why it is refused.
+"""Queries in `tests/sql`: good ones with their plans, bad ones with the position and the reason of the refusal.
 
-The schema is the thesis's Table 7.1 with a date. After a change that is meant, `python tests/unit/sql/test_queries.py`
+The schema is the thesis's Table 7.1 with a date. After an intended change, `python tests/unit/sql/test_queries.py`
 writes the expectations again, to be read before they are committed.
 """
 

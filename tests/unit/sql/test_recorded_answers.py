@@ -1,4 +1,4 @@
-"""Every number that SQL answers, as it was recorded: see `tests/support/sql_records.py`."""
+"""Recorded numbers of all SQL answers and plans: see `tests/support/sql_records.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over rows: exact, whatever the order, and their scatter."""
+"""Moments of rows: exact sums for any order of rows, totals and their covariances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a table through DuckDB: exact sums by class, and the rows themselves, however they are kept."""
+"""The rows of a table through DuckDB: exact sums by class, and scans, for all kinds of storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema files: what they may say, and errors that name the key."""
+"""Schema files in TOML and JSON, and errors that name the key."""
 
 from __future__ import annotations
 

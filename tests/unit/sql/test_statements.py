@@ -1,4 +1,4 @@
-"""Queries in a text, parameters as literals, and carets: what is quoted or a comment is never taken for more."""
+"""Statements of a text, parameters as literals, and carets below errors; quotes and comments are kept apart."""
 
 from __future__ import annotations
 
