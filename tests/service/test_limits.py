@@ -145,6 +145,13 @@ def test_the_largest_limit_is_checked_at_the_start(wrong: str) -> None:
     assert load_settings(None, {"VEIL_REQUESTS_PER_MINUTE": "65534"}).requests_per_minute == 65_534
 
 
+@pytest.mark.parametrize("text", ["port = ", "port = " + "9" * 5_000, "port = " + "[" * 5_000])
+def test_settings_that_are_no_toml_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "veil.toml").write_text(text)
+    with pytest.raises(InputError, match="are not TOML"):
+        load_settings(tmp_path / "veil.toml", {})
+
+
 def test_a_misspelt_variable_is_refused_with_a_suggestion(tmp_path: Path) -> None:
     for wrong, right in (("VEIL_PROT", "VEIL_PORT"), ("VEIL_DATABASE_ULR", "VEIL_DATABASE_URL")):
         with pytest.raises(InputError, match=f"did you mean {right}"):

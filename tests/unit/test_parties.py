@@ -569,6 +569,7 @@ def test_plans_as_documents() -> None:
     ("text", "said"),
     [
         ("party = ", "is not a TOML file"),
+        ("party = " + "9" * 5_000, "is not a TOML file"),
         ('party = "a"', "lacks the setting plan"),
         ('colour = "red"', "got 'colour'"),
     ],

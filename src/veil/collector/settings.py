@@ -133,7 +133,7 @@ def _read(path: Path) -> dict[str, Any]:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(f"the settings {path} cannot be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):  # also a number of more than 4,300 digits
         raise InputError(f"the settings {path} are not TOML") from None
     known = {field.name: field.default for field in fields(CollectorSettings)}
     for name in given:

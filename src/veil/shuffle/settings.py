@@ -43,7 +43,7 @@ class PartySettings:
         """From a TOML file; paths in it are relative to its folder."""
         try:
             found = tomllib.loads(path.read_text())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        except (ValueError, RecursionError) as problem:  # also a number of more than 4,300 digits
             raise InputError(f"{path} is not a TOML file: {problem}") from None
         unknown = [name for name in found if name not in _TEXTS + _MORE]
         if unknown:

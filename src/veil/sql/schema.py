@@ -80,15 +80,13 @@ def _document(where: Path, content: bytes) -> Any:
 
     if where.suffix.lower() not in (".toml", ".json"):
         raise InputError(f"expected a schema file that ends in .toml or .json, got {where.name}")
+    name, load = ("JSON", load_json) if where.suffix.lower() == ".json" else ("TOML", tomllib.loads)
     try:
-        text = content.decode()
-        return load_json(text) if where.suffix.lower() == ".json" else tomllib.loads(text)
+        return load(content.decode())
     except UnicodeDecodeError:
         raise InputError(f"{where} is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{where} is no TOML: {problem}") from None
-    except (ValueError, RecursionError) as problem:
-        raise InputError(f"{where} is no JSON: {problem}") from None
+    except (ValueError, RecursionError) as problem:  # also a number of more than 4,300 digits
+        raise InputError(f"{where} is no {name}: {problem}") from None
 
 
 def _schema(document: Any, where: str, epsilon: float | None = None, users: int | None = None) -> Schema:

@@ -144,6 +144,8 @@ def test_files_without_a_schema_are_refused(tmp_path):
     for name, text, said in [
         ("a.yaml", "", "ends in .toml or .json"),
         ("a.toml", "[table", "is no TOML"),
+        ("a.toml", "a = " + "9" * 5_000, "is no TOML"),
+        ("a.toml", "a = " + "[" * 5_000, "is no TOML"),
         ("a.json", "{", "is no JSON"),
     ]:
         (tmp_path / name).write_text(text)
