@@ -50,7 +50,7 @@ from veil.numeric import (
 )
 from veil.post import METHODS
 from veil.results import Answers, Result
-from veil.sql import Answer, Explanation, KeyColumn, Measured, Table
+from veil.sql import Answer, Explanation, KeyColumn, MeasuredColumn, Table
 from veil.sql.execution.explaining import PlanStep
 from veil.view import SquaredDistance
 
@@ -137,7 +137,7 @@ def results() -> dict[str, Result]:
     numbers = np.array([10.5, np.nan]), np.array([0.1, np.nan])
     answer = Answer(
         query="SELECT COUNT(*) AS c FROM people GROUP BY day",
-        outputs=(Measured("c", *numbers), Measured("a", *numbers, np.array([0.5, 0.25]))),
+        outputs=(MeasuredColumn("c", *numbers), MeasuredColumn("a", *numbers, np.array([0.5, 0.25]))),
         people=np.array([7, 3]),
         n=10,
         population=10,

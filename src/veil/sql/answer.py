@@ -1,7 +1,7 @@
-"""What a query found: rows in the query's order, each number with its standard error and interval.
+"""The answer to a query: rows in the query's order, each number with its standard error and interval.
 
-Values are unbiased estimates and are never clipped: a count of few people may come out below 0. Their intervals are
-normal ones, value plus and minus so many standard errors.
+Values are unbiased estimates and are never clipped: a count of few people may be below 0. Intervals are normal: the
+value plus and minus a multiple of its standard error.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredColumn:
     """One output of a query: a number for each row with its standard error; NaN where it is not known.
 
     `stderr` is about the people who reported. `sampling` is how far the number varies beside that with who was asked,
@@ -146,14 +146,14 @@ class Answer(Result):
     whoever reads the numbers should know.
 
     >>> found = Answer(query="SELECT COUNT(*) FROM people WHERE age < 30", people=[1000], n=1000, population=1000,
-    ...                outputs=(Measured("count", [412.5], [20.0]),))
+    ...                outputs=(MeasuredColumn("count", [412.5], [20.0]),))
     >>> found.value("count"), found.stderr("count"), found.interval("count").round(1).tolist()
     (412.5, 20.0, [[373.3, 451.7]])
     """
 
     kind: ClassVar[str] = "sql"
     query: str
-    outputs: tuple[Measured, ...]
+    outputs: tuple[MeasuredColumn, ...]
     people: NDArray[np.int64]
     n: int
     population: int
@@ -176,9 +176,7 @@ class Answer(Result):
     def __repr__(self) -> str:
         return f"Answer({len(self)} rows from {self.n} reports: {self.query!r})"
 
-    # -- numbers by name ---------------------------------------------------------------------------------------------
-
-    def output(self, name: str) -> Measured:
+    def output(self, name: str) -> MeasuredColumn:
         """An output by its name."""
         found = next((one for one in self.outputs if one.name == name), None)
         if found is None:
@@ -197,12 +195,12 @@ class Answer(Result):
         """Low and high of an output for each row, in two columns."""
         return self._named(name).interval(level)
 
-    def _single(self, name: str | None) -> Measured:
+    def _single(self, name: str | None) -> MeasuredColumn:
         if len(self) != 1:
             raise InputError(f"expected an answer of one row; this one has {len(self):,}: see table()")
         return self._named(name)
 
-    def _named(self, name: str | None) -> Measured:
+    def _named(self, name: str | None) -> MeasuredColumn:
         if name is None and len(self.outputs) != 1:
             raise InputError(f"expected one of the outputs {', '.join(one.name for one in self.outputs)}")
         return self.outputs[0] if name is None else self.output(name)
@@ -217,14 +215,12 @@ class Answer(Result):
         if not few.any():
             return self
         outputs = [
-            Measured(one.name, *(np.where(few, np.nan, part) for part in (one.values, one.stderr, one.sampling)))
+            MeasuredColumn(one.name, *(np.where(few, np.nan, part) for part in (one.values, one.stderr, one.sampling)))
             for one in self.outputs
         ]
         rows = "1 row" if few.sum() == 1 else f"{few.sum():,} rows"
         remark = f"The numbers of {rows} are withheld: fewer than {least:,} reports are behind them."
         return replace(self, outputs=tuple(outputs), said=(*self.said, remark))
-
-    # -- what every result says --------------------------------------------------------------------------------------
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """The keys; then NAME, NAME_stderr, NAME_low and NAME_high for each output; then `reports`.
@@ -311,7 +307,7 @@ class Answer(Result):
         return 1.2 + 0.28 * max(min(k, len(self)), 1)
 
 
-def measured_unit(one: Measured) -> Unit:
+def measured_unit(one: MeasuredColumn) -> Unit:
     """How numbers are written: to two digits of the smallest standard error there is."""
     errors = one.stderr[one.stderr > 0]
     if len(errors):

@@ -1,4 +1,4 @@
-"""What changed between two answers to the same query: two months of one table, two tables of one schema."""
+"""The change between two answers to the same query: two months of one table, or two tables of one schema."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class AnswerChange(Change):
     def p_values(self) -> Floats:
         """How surprising each difference is if nothing changed, by the normal distribution; NaN where it is unknown.
 
-        The luck of who was asked is part of it wherever that is known: `Measured.sampling`.
+        The luck of who was asked is part of it wherever that is known: `MeasuredColumn.sampling`.
         """
         luck = np.hypot(*(np.nan_to_num(self._column(side, "sampling")) for side in self._sides))
         errors = np.hypot(self.stderr, luck)

@@ -1,7 +1,7 @@
-"""Public columns of a table: what everybody may know about a person, kept beside their report as an integer.
+"""Public columns of a table: values that are known of a person, stored beside the report as an integer.
 
-Each kind of column says how a value becomes that integer on the device, and how DuckDB makes the value of it again.
-An integer that no device of the table sends is read as NULL: a stranger's report cannot make a query fail.
+Each kind of column encodes a value as an integer on the device, and gives the DuckDB expression that decodes it. An
+integer that no device of the table sends is read as NULL, so a forged report cannot make a query fail.
 """
 
 from __future__ import annotations

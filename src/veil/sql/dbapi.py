@@ -1,7 +1,7 @@
-"""A table in a folder by Python's DB-API 2.0 (PEP 249), for pandas.read_sql, notebooks and other tools.
+"""The DB-API 2.0 (PEP 249) of a table in a folder, for pandas.read_sql, notebooks and other tools.
 
-Every output stands beside its errors: a query for `COUNT(*) AS n` has the columns n, n_stderr, n_low, n_high and, at
-the end, how many reports the row rests on. Nothing can be changed through it: commit does nothing.
+Every output has its errors beside it: a query for `COUNT(*) AS n` has the columns n, n_stderr, n_low, n_high and, at
+the end, the number of reports behind the row. The connection is read-only: commit does nothing.
 
 >>> import veil.sql
 >>> connection = veil.sql.connect("shop")  # doctest: +SKIP
@@ -31,8 +31,6 @@ apilevel = "2.0"
 threadsafety = 1
 """Threads may share the module, but not connections."""
 paramstyle = "qmark"
-
-# -- errors, as PEP 249 orders them ------------------------------------------------------------------------------------
 
 
 class Warning(Exception):  # noqa: A001, N818  # the name is the standard's
@@ -98,9 +96,6 @@ def _translated() -> Iterator[None]:
         raise OperationalError(problem.strerror or "the folder cannot be read") from problem
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
-
-
 class _Type:
     """A type object: equal to itself, and to the names of Arrow's types that it stands for."""
 
@@ -139,9 +134,6 @@ def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802
     """A time from seconds since 1970."""
     return dt.datetime.fromtimestamp(ticks)
-
-
-# -- connections and cursors -------------------------------------------------------------------------------------------
 
 
 def connect(folder: str | os.PathLike[str], *, level: float = 0.95) -> Connection:

@@ -1,11 +1,11 @@
-"""A folder is a table: its study, and files of reports in Parquet that were each added whole.
+"""A table in a folder: its study, and Parquet files of reports that are each added as a whole.
 
-    study.json                      what people are asked, and the public columns
+    study.json                      the questions and the public columns
     part-<time>-<digest>.parquet    reports of many people, as `TableFolder.append` writes them
-    *.parquet                       others of the same task: what a collector exported can be put here as it is
+    *.parquet                       other reports of the same task: exports of a collector can be put here unchanged
 
-Adding is a new file: written under a temporary name, made durable, renamed. After a crash there is the whole file, or
-none of it. The digest in the name is of the file's bytes, so that damage is noticed.
+To append is to add a file: written under a temporary name, synced to disk, renamed. After a crash there is the whole
+file, or none of it. The digest in the name is of the file's bytes and reveals damage.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _table(path: Path) -> Table:
     return table
 
 
-class _Seen(NamedTuple):
+class _FileState(NamedTuple):
     """A file as it was when it was checked: one that changes is checked again."""
 
     name: str
@@ -98,7 +98,7 @@ class _Seen(NamedTuple):
     changed: int
 
 
-class _Checked(NamedTuple):
+class _CheckedFile(NamedTuple):
     """How many people are in a file, the digest of its bytes, and the wave that its reports are of."""
 
     rows: int
@@ -113,9 +113,9 @@ class TableFolder(Rows):
     def __init__(self, path: PathLike, table: Table) -> None:
         self.path = Path(path)
         self.table = table
-        self._checked: dict[_Seen, _Checked | str] = {}
+        self._checked: dict[_FileState, _CheckedFile | str] = {}
         self._lock = threading.Lock()
-        self._open: tuple[list[_Seen], LockedDuckDB] | None = None
+        self._open: tuple[list[_FileState], LockedDuckDB] | None = None
 
     @property
     def people(self) -> int:
@@ -136,7 +136,7 @@ class TableFolder(Rows):
         """True if any of the reports were drawn from a seed, for an experiment."""
         parts = self._parts()[1]
         found = [self._checked.get(seen) for seen in parts]
-        return any(isinstance(one, _Checked) and one.seeded for one in found)
+        return any(isinstance(one, _CheckedFile) and one.seeded for one in found)
 
     def append(self, reports: Reports | Iterable[Reports], *, seeded: bool = False) -> Path:
         """Add reports as one new file, whole or not at all. Returns its path; refused where the same file is there.
@@ -158,7 +158,7 @@ class TableFolder(Rows):
             target = self.path / f"part-{time.time_ns():020d}-{digest}.parquet"
             commit_file(temporary, target)
         with self._lock:
-            self._checked[_seen(target)] = _Checked(rows, digest, seeded=seeded)
+            self._checked[_seen(target)] = _CheckedFile(rows, digest, seeded=seeded)
         return target
 
     def _same(self, size: int, digest: str) -> Path | None:
@@ -184,7 +184,7 @@ class TableFolder(Rows):
         for path in files:
             yield from read_reports(path, self.table.survey)
 
-    def _parts(self) -> tuple[tuple[str, ...], dict[_Seen, int]]:
+    def _parts(self) -> tuple[tuple[str, ...], dict[_FileState, int]]:
         """What is ignored, and the files of the table with how many people are in each; all of them checked."""
         ignored, parts = [], {}
         counted, waves = dict[str, str](), set[int]()
@@ -202,7 +202,7 @@ class TableFolder(Rows):
             check_waves(waves)
         return tuple(ignored), parts
 
-    def _looked_at(self, path: Path) -> tuple[_Seen, _Checked] | str | None:
+    def _looked_at(self, path: Path) -> tuple[_FileState, _CheckedFile] | str | None:
         """A file of reports, or why what is there is ignored; None for what has nothing to do with the table."""
         kind = path.suffix.lower()
         if path.is_dir():
@@ -230,7 +230,7 @@ class TableFolder(Rows):
         except OSError:
             raise InputError(f"there is no table in {self.path} any more") from None
 
-    def _check(self, path: Path) -> _Checked | str:
+    def _check(self, path: Path) -> _CheckedFile | str:
         """How many people are in a file, or why it is ignored; refuses one that belongs to another table."""
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -244,7 +244,7 @@ class TableFolder(Rows):
             with ReportsFile(path, self.table.survey) as file:
                 if file.by_payload:
                     raise WireError("expected the columns of reports, as `veil randomize` and a collector write them")
-                return _Checked(sum(map(len, file.read())), digest, file.wave, file.seeded)
+                return _CheckedFile(sum(map(len, file.read())), digest, file.wave, file.seeded)
         except (WireError, MismatchError) as problem:
             raise type(problem)(f"{path.name} is no part of this table: {problem}") from None
 
@@ -256,9 +256,9 @@ class EmptyTable(TableFolder):
         return []
 
 
-def _seen(path: Path) -> _Seen:
+def _seen(path: Path) -> _FileState:
     found = path.stat()
-    return _Seen(path.name, found.st_size, found.st_mtime_ns)
+    return _FileState(path.name, found.st_size, found.st_mtime_ns)
 
 
 def _digest(path: Path) -> str:

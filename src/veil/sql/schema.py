@@ -1,4 +1,4 @@
-"""Schema files: a table as a person writes it, in TOML or JSON.
+"""Schema files: descriptions of a table in TOML or JSON.
 
 [table]
 name = "shop"                   # for FROM; "people" if left out
@@ -90,7 +90,7 @@ def _document(where: Path, content: bytes) -> Any:
 
 
 def _schema(document: Any, where: str, epsilon: float | None = None, users: int | None = None) -> Schema:
-    schema = _Part(document, where, "")
+    schema = _SchemaTable(document, where, "")
     schema.check("table", "private", "public")
     table = schema.part("table")
     table.check(*_TABLE)
@@ -107,7 +107,7 @@ def _schema(document: Any, where: str, epsilon: float | None = None, users: int 
     return Schema(table.made("", lambda: Table(eps, record, public, design, name, reading)), users, auto)
 
 
-class _Part:
+class _SchemaTable:
     """A table of the file, with the path of its keys."""
 
     def __init__(self, given: Any, where: str, path: str) -> None:
@@ -126,12 +126,12 @@ class _Part:
             if key not in known:
                 raise self.problem("", unknown_name("a key", key, known))
 
-    def part(self, key: str) -> _Part:
+    def part(self, key: str) -> _SchemaTable:
         if key not in self.given:
             raise self.problem(key, "this table of keys is missing")
-        return _Part(self.given[key], self.where, ".".join(filter(None, (self.path, key))))
+        return _SchemaTable(self.given[key], self.where, ".".join(filter(None, (self.path, key))))
 
-    def parts(self, key: str) -> list[tuple[str, _Part]]:
+    def parts(self, key: str) -> list[tuple[str, _SchemaTable]]:
         if key not in self.given:
             return []
         inner = self.part(key)
@@ -173,7 +173,7 @@ class _Part:
             raise self.problem(key, str(problem)) from None
 
 
-def _dimension(part: _Part) -> Domain:
+def _dimension(part: _SchemaTable) -> Domain:
     key = part.one_of("integers", "range", "dates", "labels")
     part.check(key, *(("buckets",) if key in ("range", "dates") else ()))
     found: Domain
@@ -235,7 +235,7 @@ def days(first: dt.date, last: dt.date, each: int = 1) -> Interval:
     return Interval(first, first + dt.timedelta(days=buckets * each), cells=buckets)  # type: ignore[arg-type]  # dates
 
 
-def _column(name: str, part: _Part) -> PublicColumn:
+def _column(name: str, part: _SchemaTable) -> PublicColumn:
     key = part.one_of("measure", "labels", "moment")
     part.check(key, *(("scale",) if key == "measure" else ()))
     if key == "labels":
@@ -250,7 +250,7 @@ def _column(name: str, part: _Part) -> PublicColumn:
     return part.made("scale", lambda: Measure(name, part.whole("scale", 0, 0)))  # type: ignore[no-any-return]
 
 
-def _design(table: _Part, private: Record, epsilon: float, users: int) -> tuple[Design, bool]:
+def _design(table: _SchemaTable, private: Record, epsilon: float, users: int) -> tuple[Design, bool]:
     """The design of a schema, and whether it is the best one and not one that is named."""
     from veil.sql.designs.choosing import DESIGNS, choose_design
 
@@ -275,7 +275,7 @@ def _design(table: _Part, private: Record, epsilon: float, users: int) -> tuple[
     return table.made(key, lambda: make(**given).fitted(private, epsilon)), False
 
 
-def _check_goes(table: _Part, key: str, named: str, *designs: str) -> None:
+def _check_goes(table: _SchemaTable, key: str, named: str, *designs: str) -> None:
     """Refuse a key that the mechanism does not have."""
     if named.lower() not in map(str.lower, designs):
         raise table.problem(key, f"this goes with the mechanism {' or '.join(designs)}: name it")

@@ -1,4 +1,4 @@
-"""A table: a study whose reports are kept, with public columns beside them, and whose reading is a query in SQL."""
+"""A table: a study whose reports are kept, with public columns beside them, and which a query in SQL reads."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""How a table's people are asked, and how their reports are read: what every design can do.
+"""The interface of designs: how a table's people are asked, and how their reports are read.
 
 A design reads reports as one number u per row, made so that for the 0/1 function phi that a condition selects and for
 any public weights w
 
-    E[sum of w u] + constant * (sum of w)  =  sum of w phi(what the person holds).
+    E[sum of w u] + constant * (sum of w)  =  sum of w phi(the person's values).
 
-Counts, sums, averages, their standard errors and covariances all follow from these numbers (`moments`).
+Counts, sums, averages, their standard errors and covariances all follow from these numbers (`veil.sql.execution.sums`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from veil.survey import Ask
 from veil.tools.json_documents import Json
 
 if TYPE_CHECKING:
-    from veil.sql.designs.grids import GridTallies
+    from veil.sql.designs.grid_reading import GridTallies
     from veil.sql.execution.sums import Totals
     from veil.sql.table import Table
 

@@ -1,12 +1,12 @@
-"""`auto`: the design with the smallest predicted errors for a schema, a number of people and a workload.
+"""The choice of a design (`auto`): the smallest predicted errors for a schema, a number of people and a workload.
 
-Only designs whose intervals follow from the exact law of the reports are chosen: HIO, HI, SC and MG. `Grids` fills in
-what lies within its coarse cells by a model, and is used where it is named.
+Only designs whose intervals follow from the exact distribution of the reports are chosen: HIO, HI, SC and MG. `Grids`
+fills in the inside of its coarse cells by a model, and is used only by name.
 
 Every design predicts the variance of a COUNT exactly, for people who are spread evenly over all cells
-(`Design.variance`). What is compared is the root mean square over queries; a design that cannot answer one of them is
-out. The thesis compares orders of growth instead (Wang 2021, section 7.4.4), which cannot tell where one design begins
-to be better.
+(`Design.variance`). Designs are compared by the root mean square over queries; a design that cannot answer one of them
+is left out. The thesis compares orders of growth instead (Wang 2021, section 7.4.4), which do not tell where one design
+becomes better than another.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from veil.domain import Categories, Record
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.sql.designs.base import Design
-from veil.sql.designs.budget import HI
 from veil.sql.designs.conjunction import SC
 from veil.sql.designs.grids import Grids
-from veil.sql.designs.hio import HIO
+from veil.sql.designs.hio import HI, HIO
 from veil.sql.designs.marginal import MG
 from veil.sql.language.query import And, Box, InRanges, Query
-from veil.sql.regions import disjoint_boxes, patterns
+from veil.sql.language.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 from veil.survey import EachOf, OneOf
 from veil.tools.numbers import is_int
@@ -47,7 +46,7 @@ _MOST_BUCKETS = 24  # groups of a query that are looked at
 
 
 @dataclass(frozen=True)
-class Predicted:
+class PredictedDesign:
     """A design, and the standard errors that are to be expected of it, as shares of all people."""
 
     name: str
@@ -170,7 +169,7 @@ def choose_design(
     users: int,
     workload: Workload | None = None,
     designs: Mapping[str, Design] | None = None,
-) -> list[Predicted]:
+) -> list[PredictedDesign]:
     """Return the designs with their predicted errors over a workload, the best first.
 
     Without a workload it is that of `default_queries`. Without `designs` these are the known ones whose intervals
@@ -201,14 +200,14 @@ def choose_design(
     return sorted(found, key=lambda one: one.error)
 
 
-def predict(table: Table, workload: Workload, users: int) -> Predicted:
+def predict(table: Table, workload: Workload, users: int) -> PredictedDesign:
     """What to expect of a table's design over a workload."""
     squares = {
         kind: [predicted_error(table, boxes, users) ** 2 for boxes in queries] for kind, queries in workload.items()
     }
     every = [square for some in squares.values() for square in some]
     errors = {kind: math.sqrt(sum(some) / len(some)) for kind, some in squares.items()}
-    return Predicted(type(table.design).__name__, table.design, errors, math.sqrt(sum(every) / len(every)))
+    return PredictedDesign(type(table.design).__name__, table.design, errors, math.sqrt(sum(every) / len(every)))
 
 
 def most_together(design: Design, dimensions: int) -> int:

@@ -1,9 +1,9 @@
-"""SC, split and conjunction: every dimension is asked on its own, and a box is read as a product (thesis 7.4.3).
+"""SC, split and conjunction: each dimension has its own question, and a box is read as a product (thesis 7.4.3).
 
-A person's answers about different dimensions are independent, so that the product of unbiased readings of "this
-dimension lies within its side of the box" is an unbiased reading of the box. The thesis derives it as the inverse of a
-transition matrix; that is a Kronecker product, and reading it costs as many cells per person as the sides have in all,
-not as their product has. The noise multiplies too: good for conditions on few of many dimensions, bad for many.
+A person's answers about different dimensions are independent, so the product of unbiased readings of "this dimension
+lies within its side of the box" is an unbiased reading of the box. The thesis derives it as the inverse of a transition
+matrix; that is a Kronecker product, and reading it costs as many cells per person as the sides have in total, not as
+their product has. The noise multiplies too: SC is good for conditions on few of many dimensions, and bad for many.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from veil.mechanisms import PureOracle
 from veil.privacy import split_epsilon
 from veil.reports.layout import Columns
 from veil.sql.designs.base import Design, RowEstimator
-from veil.sql.designs.budget import asked_of_all
 from veil.sql.designs.contrasts import NodeReads, contrasts_read, nodes_read
-from veil.sql.designs.fanouts import fitted_fan_outs
+from veil.sql.designs.fanouts import chosen_fan_outs, fitted_fan_outs, trees_of
 from veil.sql.designs.grouped import (
     Floats,
     GroupedValues,
@@ -36,7 +35,7 @@ from veil.sql.designs.grouped import (
     own_columns,
     second_moment,
 )
-from veil.sql.designs.hio import chosen_fan_outs, trees_of
+from veil.sql.designs.hio import asked_of_all
 from veil.sql.language.query import Box, Runs
 from veil.survey import AllOf, Ask, EachOf, Levels, Question
 from veil.tree import Tree

@@ -1,16 +1,16 @@
-"""What a condition is made of, level by level, and which levels are read for each part of it.
+"""Contrasts: a box as a sum over levels of the trees, and the levels that are read for each part of it.
 
-A function phi of one dimension is the sum of its contrasts: E_0 phi is its mean, and E_j phi what the means over nodes
-of level j add to those of level j - 1. In several dimensions contrasts are products, one for each combination j of
-levels. The one of all roots is a constant, known exactly. Contrast j is a function of the nodes of every combination of
-levels l >= j, and reading it from the n_l people who were asked about l has the variance
+A function phi of one dimension is the sum of its contrasts: E_0 phi is its mean, and E_j phi is the difference between
+the means over nodes of level j and those of level j - 1. In several dimensions contrasts are products, one for each
+combination j of levels. The contrast of all roots is a constant, known exactly. Contrast j is a function of the nodes
+of every combination of levels l >= j, and reading it from the n_l people who were asked about l has the variance
 
     (mean of its square) * (r + s^2 N_l) / n_l
 
-where N_l is the number of nodes there, s^2 the noise of one person's support of a node, r - 1 what holding a node adds
-to it, and people are spread evenly. So every combination counts with the weight n_l / (r + s^2 N_l): least squares
-over trees with an exact root, in any number of dimensions, because contrasts are orthogonal. Any weights that do not
-look at reports leave the answer unbiased.
+where N_l is the number of nodes there, s^2 the noise of one person's support of a node, r - 1 the variance that a held
+node adds, and people are spread evenly. So every combination has the weight n_l / (r + s^2 N_l): least squares over
+trees with an exact root, in any number of dimensions, because contrasts are orthogonal. Any weights that do not depend
+on the reports leave the answer unbiased. `nodes_read` reads the fewest nodes instead, as the thesis does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fitted fan-outs: how each dimension's tree branches, so that typical ranges have the smallest predicted variance.
+"""Fan-outs of the trees over a table's dimensions: given ones, or fitted to the schema.
 
-HIO draws one combination of levels for each person. A tree with a large fan-out has few levels, so that more people
-answer each combination, but a range is then made of more pieces. Which is better depends on the sizes of all dimensions
-and on epsilon, not on how many people there are. The thesis takes 5 everywhere and pads to a power of 5 (Wang 2021,
-section 7.3.2); here no dimension is padded.
+Fitted fan-outs minimise the predicted variance of typical ranges. HIO draws one combination of levels for each person.
+A tree with a large fan-out has few levels, so more people answer each combination, but a range consists of more nodes.
+The best choice depends on the sizes of all dimensions and on epsilon, and not on the number of people. The thesis uses
+5 everywhere and pads to a power of 5 (Wang 2021, section 7.3.2); here no dimension is padded.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import Categories, Record
 from veil.errors import ParameterError
 from veil.privacy import check_epsilon
+from veil.tools.numbers import is_int
 from veil.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -29,6 +32,29 @@ _MOST_GROUPS = 10_000
 _NEAR = 1.05
 """A deeper tree must gain more than this: it has more groups, and takes longer to read."""
 _SWEEPS = 3
+
+
+def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float, most: int | None = None) -> tuple[int, ...]:
+    """The branching of each dimension's tree: fitted where nothing is given, one for all ordinal ones, or a list.
+
+    A categorical dimension has one level below the root, whatever is given.
+    """
+    sizes = [part.size for part in private.parts]
+    ordinal = [not isinstance(part, Categories) for part in private.parts]
+    if fan_outs is None:
+        return fitted_fan_outs(sizes, ordinal, epsilon, most)
+    listed = (fan_outs,) * len(sizes) if is_int(fan_outs) else tuple(fan_outs)
+    if len(listed) != len(sizes) or not all(is_int(one) and one >= 2 for one in listed):
+        raise ParameterError("fan-outs are integers of at least 2: one, or one per dimension")
+    return tuple(
+        min(int(one), max(size, 2)) if ordered else max(size, 2)
+        for one, size, ordered in zip(listed, sizes, ordinal, strict=True)
+    )
+
+
+def trees_of(private: Record, fan_outs: Sequence[int]) -> tuple[Tree, ...]:
+    """The tree over each dimension's values."""
+    return tuple(Tree(part.size, fan_out) for part, fan_out in zip(private.parts, fan_outs, strict=True))
 
 
 def fitted_fan_outs(

@@ -1,7 +1,8 @@
-"""The tables of all grids read together: made to agree, and how a region's share follows from them.
+"""Reading of grids: tallies of the reports, their tables made to agree, and the share of a region.
 
-Tables are of shares that add up to 1: of people, or of a public weight. What is counted and how noise enters is not
-known here, but for how large it is.
+`GridTallies` adds up support counts of every grid's cells, weight by weight and batch by batch. `GridReading` holds the
+tables of all grids for one weight: shares of people, or of a public weight, that add up to 1. It knows nothing of what
+is counted but the variance of the noise.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
 from veil.marginals.tables import Views, averaged, before_averaging, repaired
+from veil.mechanisms.oracle import PureOracle
 from veil.post.consistency import norm_sub
-from veil.sql.designs.response import Axis, Cover, Pair, cover, orthants, response_matrix
+from veil.reports.layout import Columns
+from veil.sql.designs.grid_cells import Axis, Cover, Pair, cover, orthants, response_matrix
 from veil.sql.language.query import Box
+from veil.survey import Ask
+from veil.tools.json_documents import canonical, parse_json
 
 Floats = NDArray[np.float64]
 MOST_SIDES = 12
@@ -30,6 +36,8 @@ _LEAST_UNEVEN = 0.1
 """How unequal the halves of a cell are at least taken to be, where sides cut cells."""
 _JOINED, _THREE = 0.5, 0.5
 """The shares of what joining changed (within coarse cells; among more than two sides) that count as not known."""
+_HALF = 31
+_LIMB, _MOST_ROWS = 16, 1 << 20  # so many products of numbers of 16 bits add up below 2^53: exactly, as doubles
 
 
 def grid_sets(dimensions: int) -> tuple[tuple[int, ...], ...]:
@@ -39,6 +47,149 @@ def grid_sets(dimensions: int) -> tuple[tuple[int, ...], ...]:
     ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
     """
     return (*((place,) for place in range(dimensions)), *combinations(range(dimensions), 2))
+
+
+class GridTallies:
+    """Weighted support counts of every grid's cells, for several sums over the same rows.
+
+    A sum with weights of both signs is the difference of two sums, of its positive and of its negative weights: these
+    are the parts, first all positive ones, then all negative ones. `people` made each choice; `totals` are sums of
+    weights by grid and part, `products` of products of two parts' weights. All are added up as integers, so that
+    no order of rows shows, and told as doubles.
+    """
+
+    def __init__(self, ask: Ask, sums: int) -> None:
+        self._ask = ask
+        self.sums = sums
+        grids = len(ask)
+        self.people = np.zeros(grids, np.int64)
+        self.totals = np.zeros((grids, 2 * sums))
+        self.products = np.zeros((grids, 2 * sums, 2 * sums))
+        self.oracles = [question.pure for question in ask.questions]
+        self._readings: list[GridReading | None] | None = None
+        self.supports: list[Floats] = [np.zeros((2 * sums, one.domain.size)) for one in self.oracles]
+        self._totals = [_Halves((2 * sums,)) for _ in self.oracles]
+        self._products = np.zeros(self.products.shape, object)
+        self._supports = [_Halves(mine.shape) for mine in self.supports]
+
+    @classmethod
+    def counted(cls, ask: Ask, supports: Sequence[NDArray[np.int64]], people: Sequence[int]) -> GridTallies:
+        """The tallies of COUNT(*) alone, from the support counts of each grid and how many people answered it.
+
+        No rows can be added to them.
+        """
+        made = cls(ask, 1)
+        made.people[:] = people
+        made.totals[:, 0] = made.products[:, 0, 0] = people
+        for mine, given in zip(made.supports, supports, strict=True):
+            mine[0] = given
+        return made
+
+    def add(self, columns: Columns, weights: NDArray[np.int64]) -> None:
+        """Runs at the collector: add rows, by their report's columns, and one row of weights per sum."""
+        rows = np.arange(weights.shape[1])
+        every = range(len(self._ask))
+        self._readings = None
+        for grid, (question, mine, own) in enumerate(self._ask.parts(columns, rows, every)):
+            some = weights[:, mine]
+            parts = np.concatenate([np.maximum(some, 0), np.maximum(-some, 0)])
+            self.people[grid] += len(mine)
+            self._totals[grid].add(slice(None), *(half.sum(axis=1) for half in _halves(parts)))
+            self._products[grid] += _products(parts)
+            for part, weight in enumerate(parts):
+                if weight.any():
+                    self._supports[grid].add(part, *_supports(question.pure, own, weight))
+            self._tell(grid)
+
+    def _tell(self, grid: int) -> None:
+        self.totals[grid], self.supports[grid] = self._totals[grid].real, self._supports[grid].real
+        self.products[grid] = self._products[grid]
+
+    def state(self) -> bytes:
+        """Return what was added so far, exactly, as bytes."""
+        products = canonical({"products": [str(product) for product in self._products.ravel()]})
+        arrays = [self.people, *(array for sums in (*self._totals, *self._supports) for array in sums.arrays)]
+        return len(products).to_bytes(8, "little") + products + b"".join(array.tobytes() for array in arrays)
+
+    def merge(self, state: bytes) -> None:
+        """Add the state of the same tallies of other rows."""
+        size = int.from_bytes(state[:8], "little")
+        products = [int(text) for text in parse_json(state[8 : 8 + size])["products"]]
+        given = np.frombuffer(state[8 + size :], np.int64)
+        self._readings = None
+        self._products += np.array(products, object).reshape(self._products.shape)
+        self.people += given[: len(self.people)]
+        at = len(self.people)
+        for array in (array for sums in (*self._totals, *self._supports) for array in sums.arrays):
+            array += given[at : at + array.size].reshape(array.shape)
+            at += array.size
+        for grid in range(len(self.people)):
+            self._tell(grid)
+
+    def read(self, axes: Sequence[Axis]) -> list[GridReading | None]:
+        """Runs at the collector: the tables of each part, made to agree; None where all its weights are 0."""
+        if self._readings is None:
+            self._readings = [self._reading(axes, part) for part in range(2 * self.sums)]
+        return self._readings
+
+    def _reading(self, axes: Sequence[Axis], part: int) -> GridReading | None:
+        if not self.totals[:, part].any():
+            return None
+        tables, variances = [], []
+        for grid, oracle in enumerate(self.oracles):
+            weight, q = self.totals[grid, part], float(oracle.q)
+            if weight > 0:
+                tables.append((self.supports[grid][part] / weight - q) / (float(oracle.p) - q))
+                variances.append(oracle.noise.variance(0.0) * self.products[grid, part, part] / weight**2)
+            else:  # nobody with a weight answered this grid: it says nothing
+                tables.append(np.full(oracle.domain.size, 1.0 / oracle.domain.size))
+                variances.append(math.inf)
+        return GridReading(axes, tables, variances)
+
+
+class _Halves:
+    """Sums of integers below 2^63, of their low 31 bits and of their high ones: no order of them shows."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._low, self._high = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The sums of low bits and of high ones."""
+        return self._low, self._high
+
+    def add(self, place: int | slice, low: NDArray[np.int64], high: NDArray[np.int64]) -> None:
+        self._low[place] += low
+        self._high[place] += high
+
+    @property
+    def real(self) -> Floats:
+        """The sums as doubles."""
+        return self._low + self._high * float(1 << _HALF)
+
+
+def _halves(weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return weights & ((1 << _HALF) - 1), weights >> _HALF
+
+
+def _supports(oracle: PureOracle, reports: Columns, weight: NDArray[np.int64]) -> tuple[Any, Any]:
+    """The support counts of rows with these weights, of their low and of their high halves: neither overflows."""
+    if (weight == 1).all():
+        return oracle.support(reports, None, None), 0
+    low, high = _halves(weight)
+    return oracle.support(reports, None, low), oracle.support(reports, None, high) if high.any() else 0
+
+
+def _products(parts: NDArray[np.int64]) -> NDArray[Any]:
+    """The exact sums over rows of products of two parts' weights, as Python's integers."""
+    found = np.zeros((len(parts), len(parts)), object)
+    limbs = range(0, int(parts.max(initial=0)).bit_length(), _LIMB)
+    for start in range(0, parts.shape[1], _MOST_ROWS):
+        some = parts[:, start : start + _MOST_ROWS]
+        split = {shift: ((some >> shift) & ((1 << _LIMB) - 1)).astype(np.float64) for shift in limbs}
+        for (shift, one), (other_shift, other) in product(split.items(), repeat=2):
+            found += (one @ other.T).astype(np.int64).astype(object) * (1 << (shift + other_shift))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +223,6 @@ class GridReading:
         spread = np.array(variances) * np.array(gathered)
         self._weights = np.where(np.isfinite(spread), 1.0 / np.maximum(spread, 1e-300), 0.0)
         self._responses: dict[Pair, Floats] = {}
-
-    # -- tables that agree -------------------------------------------------------------------------------------------
 
     @cached_property
     def coarse(self) -> list[Floats]:
@@ -146,11 +295,9 @@ class GridReading:
             found.append(math.sqrt(min(max(extra / whole, _LEAST_UNEVEN**2), 1.0)))
         return found
 
-    # -- regions -----------------------------------------------------------------------------------------------------
-
     def region(self, boxes: Sequence[Box]) -> Region:
         """The share of people in any of these boxes, which are disjoint."""
-        gathered = _Sum(self)
+        gathered = _RegionSum(self)
         for box in boxes:
             gathered.add(box)
         return gathered.region()
@@ -172,7 +319,7 @@ class GridReading:
         return parts, constant
 
 
-class _Sum:
+class _RegionSum:
     """The boxes of a region, one after the other."""
 
     def __init__(self, reading: GridReading) -> None:
@@ -252,8 +399,6 @@ class _Sum:
         table = reading.coarse[reading.views.sets.index(pair)]
         own = reading.fine[pair[0]] @ one.rows + reading.fine[pair[1]] @ one.columns
         return float((table * one.pair).sum() + own)
-
-    # -- what the grids do not tell ------------------------------------------------------------------------------------
 
     def _cut(self, place: int, side: Floats, mass: Floats, slope: float) -> None:
         """Cells of which a part lies inside: the people there may be spread unevenly."""

@@ -1,11 +1,9 @@
-"""What a table's reports say about every grid, weight by weight: support counts, batch by batch, and their tables.
-
-Grids: people are split over grids of one and of two dimensions (HDG: Yang et al., PVLDB 14(3), 2020).
+"""Grids: people are split over grids of one and of two dimensions (HDG: Yang et al., PVLDB 14(3), 2020).
 
 Every dimension has a fine grid of its own and every pair of dimensions a coarse one. A range over two dimensions is
-read from three grids, one over more dimensions from all of its pairs. So noise does not grow with the number of
+read from three grids, one over more dimensions from all its pairs. So the noise does not grow with the number of
 dimensions as in HIO, which asks about all of them together. The price: where a side cuts a cell, and among three
-dimensions, what no grid tells is filled in smoothly, and may be otherwise.
+dimensions, no grid tells the answer; a smooth model fills it in and can be wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, combinations_with_replacement, product
-from typing import TYPE_CHECKING, Any
+from itertools import combinations, combinations_with_replacement
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,176 +22,24 @@ from veil.domain import Categories, Record
 from veil.errors import EmptyError, ParameterError
 from veil.marginals.tables import MOST_CELLS
 from veil.mechanisms.best_oracle import direct_or_hashed
-from veil.mechanisms.oracle import PureOracle
-from veil.reports.layout import Columns
 from veil.results.laws import SupportNoise
 from veil.sql.designs.base import JointDesign
-from veil.sql.designs.grid_reading import GridReading, Region, grid_sets
-from veil.sql.designs.response import Axis, axes_of
+from veil.sql.designs.grid_cells import Axis, axes_of
+from veil.sql.designs.grid_reading import GridReading, GridTallies, Region, grid_sets
 from veil.sql.execution.sums import Totals
 from veil.sql.language.query import Box
 from veil.survey import Ask, OneOf, Question
-from veil.tools.json_documents import canonical, parse_json
 from veil.tools.numbers import is_int
 from veil.view import Ancestor, Composed, Product, Project, View
 
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-
 Floats = NDArray[np.float64]
-_HALF = 31
-_LIMB, _MOST_ROWS = 16, 1 << 20  # so many products of numbers of 16 bits add up below 2^53: exactly, as doubles
-
-
-class GridTallies:
-    """Weighted support counts of every grid's cells, for several sums over the same rows.
-
-    A sum with weights of both signs is the difference of two sums, of its positive and of its negative weights: these
-    are the parts, first all positive ones, then all negative ones. `people` made each choice; `totals` are sums of
-    weights by grid and part, `products` of products of two parts' weights. All are added up as integers, so that
-    no order of rows shows, and told as doubles.
-    """
-
-    def __init__(self, ask: Ask, sums: int) -> None:
-        self._ask = ask
-        self.sums = sums
-        grids = len(ask)
-        self.people = np.zeros(grids, np.int64)
-        self.totals = np.zeros((grids, 2 * sums))
-        self.products = np.zeros((grids, 2 * sums, 2 * sums))
-        self.oracles = [question.pure for question in ask.questions]
-        self._readings: list[GridReading | None] | None = None
-        self.supports: list[Floats] = [np.zeros((2 * sums, one.domain.size)) for one in self.oracles]
-        self._totals = [_Halves((2 * sums,)) for _ in self.oracles]
-        self._products = np.zeros(self.products.shape, object)
-        self._supports = [_Halves(mine.shape) for mine in self.supports]
-
-    @classmethod
-    def counted(cls, ask: Ask, supports: Sequence[NDArray[np.int64]], people: Sequence[int]) -> GridTallies:
-        """The tallies of COUNT(*) alone, from the support counts of each grid and how many people answered it.
-
-        No rows can be added to them.
-        """
-        made = cls(ask, 1)
-        made.people[:] = people
-        made.totals[:, 0] = made.products[:, 0, 0] = people
-        for mine, given in zip(made.supports, supports, strict=True):
-            mine[0] = given
-        return made
-
-    def add(self, columns: Columns, weights: NDArray[np.int64]) -> None:
-        """Runs at the collector: add rows, by their report's columns, and one row of weights per sum."""
-        rows = np.arange(weights.shape[1])
-        every = range(len(self._ask))
-        self._readings = None
-        for grid, (question, mine, own) in enumerate(self._ask.parts(columns, rows, every)):
-            some = weights[:, mine]
-            parts = np.concatenate([np.maximum(some, 0), np.maximum(-some, 0)])
-            self.people[grid] += len(mine)
-            self._totals[grid].add(slice(None), *(half.sum(axis=1) for half in _halves(parts)))
-            self._products[grid] += _products(parts)
-            for part, weight in enumerate(parts):
-                if weight.any():
-                    self._supports[grid].add(part, *_supports(question.pure, own, weight))
-            self._tell(grid)
-
-    def _tell(self, grid: int) -> None:
-        self.totals[grid], self.supports[grid] = self._totals[grid].real, self._supports[grid].real
-        self.products[grid] = self._products[grid]
-
-    def state(self) -> bytes:
-        """Return what was added so far, exactly, as bytes."""
-        products = canonical({"products": [str(product) for product in self._products.ravel()]})
-        arrays = [self.people, *(array for sums in (*self._totals, *self._supports) for array in sums.arrays)]
-        return len(products).to_bytes(8, "little") + products + b"".join(array.tobytes() for array in arrays)
-
-    def merge(self, state: bytes) -> None:
-        """Add the state of the same tallies of other rows."""
-        size = int.from_bytes(state[:8], "little")
-        products = [int(text) for text in parse_json(state[8 : 8 + size])["products"]]
-        given = np.frombuffer(state[8 + size :], np.int64)
-        self._readings = None
-        self._products += np.array(products, object).reshape(self._products.shape)
-        self.people += given[: len(self.people)]
-        at = len(self.people)
-        for array in (array for sums in (*self._totals, *self._supports) for array in sums.arrays):
-            array += given[at : at + array.size].reshape(array.shape)
-            at += array.size
-        for grid in range(len(self.people)):
-            self._tell(grid)
-
-    def read(self, axes: Sequence[Axis]) -> list[GridReading | None]:
-        """Runs at the collector: the tables of each part, made to agree; None where all its weights are 0."""
-        if self._readings is None:
-            self._readings = [self._reading(axes, part) for part in range(2 * self.sums)]
-        return self._readings
-
-    def _reading(self, axes: Sequence[Axis], part: int) -> GridReading | None:
-        if not self.totals[:, part].any():
-            return None
-        tables, variances = [], []
-        for grid, oracle in enumerate(self.oracles):
-            weight, q = self.totals[grid, part], float(oracle.q)
-            if weight > 0:
-                tables.append((self.supports[grid][part] / weight - q) / (float(oracle.p) - q))
-                variances.append(oracle.noise.variance(0.0) * self.products[grid, part, part] / weight**2)
-            else:  # nobody with a weight answered this grid: it says nothing
-                tables.append(np.full(oracle.domain.size, 1.0 / oracle.domain.size))
-                variances.append(math.inf)
-        return GridReading(axes, tables, variances)
-
-
-class _Halves:
-    """Sums of integers below 2^63, of their low 31 bits and of their high ones: no order of them shows."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._low, self._high = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-
-    @property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The sums of low bits and of high ones."""
-        return self._low, self._high
-
-    def add(self, place: int | slice, low: NDArray[np.int64], high: NDArray[np.int64]) -> None:
-        self._low[place] += low
-        self._high[place] += high
-
-    @property
-    def real(self) -> Floats:
-        """The sums as doubles."""
-        return self._low + self._high * float(1 << _HALF)
-
-
-def _halves(weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return weights & ((1 << _HALF) - 1), weights >> _HALF
-
-
-def _supports(oracle: PureOracle, reports: Columns, weight: NDArray[np.int64]) -> tuple[Any, Any]:
-    """The support counts of rows with these weights, of their low and of their high halves: neither overflows."""
-    if (weight == 1).all():
-        return oracle.support(reports, None, None), 0
-    low, high = _halves(weight)
-    return oracle.support(reports, None, low), oracle.support(reports, None, high) if high.any() else 0
-
-
-def _products(parts: NDArray[np.int64]) -> NDArray[Any]:
-    """The exact sums over rows of products of two parts' weights, as Python's integers."""
-    found = np.zeros((len(parts), len(parts)), object)
-    limbs = range(0, int(parts.max(initial=0)).bit_length(), _LIMB)
-    for start in range(0, parts.shape[1], _MOST_ROWS):
-        some = parts[:, start : start + _MOST_ROWS]
-        split = {shift: ((some >> shift) & ((1 << _LIMB) - 1)).astype(np.float64) for shift in limbs}
-        for (shift, one), (other_shift, other) in product(split.items(), repeat=2):
-            found += (one @ other.T).astype(np.int64).astype(object) * (1 << (shift + other_shift))
-    return found
-
-
 _ASSUMPTION = (
     "Intervals of Grids assume that people are spread evenly inside coarse cells. Where they are not, as in skewed "
     "columns, intervals can miss the truth by many standard errors."
 )
-
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
 _USUAL_PEOPLE = 1_000_000
@@ -232,8 +78,6 @@ class Grids(JointDesign):
             raise ParameterError("coarse cells are not more than fine ones")
         if not is_int(self.people) or self.people < 1:
             raise ParameterError("grids are chosen for at least 1 person")
-
-    # -- how people are asked ----------------------------------------------------------------------------------------
 
     def fitted(self, private: Record, epsilon: float) -> Grids:
         if self.fine is not None and self.coarse is not None:
@@ -277,8 +121,6 @@ class Grids(JointDesign):
             asked.append(Question(direct_or_hashed(epsilon, view.domain), view))
         return asked[0] if len(asked) == 1 else OneOf(*((1, question) for question in asked))
 
-    # -- how answers are read ----------------------------------------------------------------------------------------
-
     def tallies(self, table: Table, sums: int) -> GridTallies:
         return GridTallies(table.survey.ask, sums)
 
@@ -312,6 +154,19 @@ class Grids(JointDesign):
         """
         axes = self.fitted(private, epsilon).axes(private)
         return _predicted(axes, epsilon, tuple(boxes), people)
+
+
+def _shown(private: Record, place: int, axis: Axis, fine: bool) -> View:
+    """What a grid shows of one dimension: its cell, or the value itself where cells are values."""
+    dimension = Project(private, (private.names[place],))
+    level = axis.fine_level if fine else axis.coarse_level
+    if level == axis.tree.height:
+        return dimension
+    return Composed(dimension, Ancestor(dimension.domain, axis.tree.branching, level))
+
+
+def _cells(axes: Sequence[Axis], places: Sequence[int]) -> int:
+    return axes[places[0]].fine if len(places) == 1 else axes[places[0]].coarse * axes[places[1]].coarse
 
 
 def _check_answered(axes: Sequence[Axis], boxes: Sequence[Box], people: NDArray[np.int64]) -> None:
@@ -369,28 +224,6 @@ def _scatter(noise: SupportNoise, one: Floats, other: Floats, held: Floats, left
     given += hit * (one * rest_other + other * rest_one) + miss * (rest_one * rest_other - rest)
     among = float(held @ both) - float(held @ one) * float(held @ other)
     return float(held @ given) / gap**2 + left * among
-
-
-def _shown(private: Record, place: int, axis: Axis, fine: bool) -> View:
-    """What a grid shows of one dimension: its cell, or the value itself where cells are values."""
-    dimension = Project(private, (private.names[place],))
-    level = axis.fine_level if fine else axis.coarse_level
-    if level == axis.tree.height:
-        return dimension
-    return Composed(dimension, Ancestor(dimension.domain, axis.tree.branching, level))
-
-
-def _cells(axes: Sequence[Axis], places: Sequence[int]) -> int:
-    return axes[places[0]].fine if len(places) == 1 else axes[places[0]].coarse * axes[places[1]].coarse
-
-
-def _power(number: float) -> int:
-    """The nearest power of two, at least 2, by difference as in the authors' code."""
-    low = 1 << max(int(math.log2(max(number, 2.0))), 1)
-    return low if number - low <= 2 * low - number else 2 * low
-
-
-# -- predicted errors --------------------------------------------------------------------------------------------------
 
 
 def _predicted(axes: Sequence[Axis], epsilon: float, boxes: Sequence[Box], people: int) -> float:
@@ -461,6 +294,12 @@ def _chosen(private: Record, epsilon: float, people: int, fine: int | None, coar
         if better == best:
             return best
         best = better
+
+
+def _power(number: float) -> int:
+    """The nearest power of two, at least 2, by difference as in the authors' code."""
+    low = 1 << max(int(math.log2(max(number, 2.0))), 1)
+    return low if number - low <= 2 * low - number else 2 * low
 
 
 def _typical(private: Record, places: Sequence[int]) -> Box:

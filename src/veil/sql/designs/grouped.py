@@ -1,6 +1,8 @@
-"""Designs that put each person into one group: a combination of levels of the dimensions, asked for as one cell.
+"""Questions about combinations of levels of the dimensions, and the numbers that their reports give.
 
-Reading reports that answer several questions at once: the numbers of single questions, added up.
+In a `GroupedDesign` each person is in one group: a combination of levels, asked for as one cell. `GroupedValues` reads
+such reports. `TogetherValues` reads reports that answer several questions at once: it adds up the numbers of the single
+questions.
 """
 
 from __future__ import annotations
@@ -32,57 +34,12 @@ from veil.view import Ancestor, Composed, Product, Project, View
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Oracle = Literal["best", "OLH"]
-
 _MOST_DIRECT = 1 << 32  # values of GRR; groups of many dimensions have more cells
 _WORTH_A_THREAD = 1 << 21  # pairs of a report and a cell
 _LARGEST = (1 << 23) - 1  # of a coefficient, so that 256 of them add up in 32 bits
-
-
-def oracle_for(oracle: Oracle, epsilon: float, domain: Domain) -> PureOracle:
-    """What a group is asked through: GRR or OLH, whichever has the smaller variance; or OLH, as in the thesis."""
-    if oracle == "OLH" or domain.size > _MOST_DIRECT:
-        return OLH(epsilon, domain)
-    return direct_or_hashed(epsilon, domain)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The combinations of levels that people are asked about, in the order of their choices, and through what."""
-
-    combination: Combination
-    oracles: list[PureOracle]
-
-    def with_variance(self, read: NodeReads, boxes: Sequence[Box], counts: NDArray[np.int64]) -> NodeReads:
-        """The same reading with the variance of a COUNT of evenly spread people, whatever the coefficients add up to.
-
-        Reports of GRR support one cell only: nodes of one group do not err independently, as contrasts do.
-        """
-        trees, people, found = self.combination.trees, int(counts.sum()), 0.0
-        for group, (cells, coefficients) in read.parts.items():
-            shares = _shares(trees, self.combination.levels[group].tolist(), cells)
-            square = second_moment(self.oracles[group], coefficients, coefficients, shares)
-            found += counts[group] * (square - float(shares @ coefficients) ** 2)
-        share = sum(
-            math.prod(
-                sum(stop - start for start, stop in runs) / tree.leaves
-                for tree, runs in zip(trees, box, strict=True)
-                if runs is not None
-            )
-            for box in boxes
-        )
-        return NodeReads(read.constant, read.parts, max(found - people * share * (1 - share), 0.0))
-
-
-def _shares(trees: Sequence[Tree], levels: Sequence[int], cells: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The part of all values that each cell of a group holds: the last node of a level may have fewer than others."""
-    rest, found = cells, np.ones(len(cells))
-    for tree, level in reversed(list(zip(trees, levels, strict=True))):
-        rest, node = np.divmod(rest, tree.sizes[level])
-        width = tree.width(level)
-        found *= (np.minimum((node + 1) * width, tree.leaves) - node * width) / tree.leaves
-    return found
 
 
 class GroupedDesign(Design):
@@ -94,7 +51,7 @@ class GroupedDesign(Design):
     oracle: Oracle
 
     @abstractmethod
-    def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
+    def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], Ints]:
         """The dimensions' trees, and a row for each group: the level of every dimension, 0 where it is not asked."""
 
     def ask(self, private: Record, epsilon: float) -> Ask:
@@ -106,9 +63,7 @@ class GroupedDesign(Design):
         """The groups of a table's people."""
         return _groups(self, table.private, table.epsilon)
 
-    def values(
-        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
-    ) -> RowEstimator:
+    def values(self, table: Table, boxes: Sequence[Box], counts: Ints, effort: float = 1.0) -> RowEstimator:
         groups = self.groups(table)
         if table.reading == "plain":
             read = groups.with_variance(nodes_read(groups.combination, boxes, counts), boxes, counts)
@@ -129,6 +84,51 @@ def _groups(design: GroupedDesign, private: Record, epsilon: float) -> Groups:
     return Groups(combination_of(trees, levels, oracles), oracles)  # type: ignore[arg-type]  # pure oracles
 
 
+@dataclass(frozen=True)
+class Groups:
+    """The combinations of levels that people are asked about, in the order of their choices, and through what."""
+
+    combination: Combination
+    oracles: list[PureOracle]
+
+    def with_variance(self, read: NodeReads, boxes: Sequence[Box], counts: Ints) -> NodeReads:
+        """The same reading with the variance of a COUNT of evenly spread people, whatever the coefficients add up to.
+
+        Reports of GRR support one cell only: nodes of one group do not err independently, as contrasts do.
+        """
+        trees, people, found = self.combination.trees, int(counts.sum()), 0.0
+        for group, (cells, coefficients) in read.parts.items():
+            shares = _shares(trees, self.combination.levels[group].tolist(), cells)
+            square = second_moment(self.oracles[group], coefficients, coefficients, shares)
+            found += counts[group] * (square - float(shares @ coefficients) ** 2)
+        share = sum(
+            math.prod(
+                sum(stop - start for start, stop in runs) / tree.leaves
+                for tree, runs in zip(trees, box, strict=True)
+                if runs is not None
+            )
+            for box in boxes
+        )
+        return NodeReads(read.constant, read.parts, max(found - people * share * (1 - share), 0.0))
+
+
+def _shares(trees: Sequence[Tree], levels: Sequence[int], cells: Ints) -> Floats:
+    """The part of all values that each cell of a group holds: the last node of a level may have fewer than others."""
+    rest, found = cells, np.ones(len(cells))
+    for tree, level in reversed(list(zip(trees, levels, strict=True))):
+        rest, node = np.divmod(rest, tree.sizes[level])
+        width = tree.width(level)
+        found *= (np.minimum((node + 1) * width, tree.leaves) - node * width) / tree.leaves
+    return found
+
+
+def oracle_for(oracle: Oracle, epsilon: float, domain: Domain) -> PureOracle:
+    """What a group is asked through: GRR or OLH, whichever has the smaller variance; or OLH, as in the thesis."""
+    if oracle == "OLH" or domain.size > _MOST_DIRECT:
+        return OLH(epsilon, domain)
+    return direct_or_hashed(epsilon, domain)
+
+
 def view_of(private: Record, trees: Sequence[Tree], levels: Sequence[int]) -> View:
     """What a group looks at: the ancestors of the dimensions that have a level, as one index."""
     views: list[View] = []
@@ -141,7 +141,7 @@ def view_of(private: Record, trees: Sequence[Tree], levels: Sequence[int]) -> Vi
     return views[0] if len(views) == 1 else Product(*views)
 
 
-def combination_of(trees: Sequence[Tree], levels: NDArray[np.int64], oracles: Sequence[PureOracle]) -> Combination:
+def combination_of(trees: Sequence[Tree], levels: Ints, oracles: Sequence[PureOracle]) -> Combination:
     """The groups with these levels, each asked through its oracle, and what one person tells in each.
 
     A report of GRR supports one cell, so that supports of cells exclude each other; those of hashing are independent.
@@ -157,10 +157,10 @@ def combination_of(trees: Sequence[Tree], levels: NDArray[np.int64], oracles: Se
 class GroupedValues(RowEstimator):
     """Numbers of rows that answered one group each, through GRR or local hashing."""
 
-    def __init__(self, read: NodeReads, oracles: Sequence[PureOracle], counts: NDArray[np.int64]) -> None:
+    def __init__(self, read: NodeReads, oracles: Sequence[PureOracle], counts: Ints) -> None:
         self.constant, self.variance, self.groups = read.constant, read.variance, frozenset(read.parts)
-        direct: list[tuple[int, NDArray[np.float64]]] = []
-        hashed: list[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]] = []
+        direct: list[tuple[int, Floats]] = []
+        hashed: list[tuple[int, LocalHashing, Ints, Floats]] = []
         self.bound = 0.0
         for group, (cells, coefficients) in read.parts.items():
             oracle = oracles[group]
@@ -179,14 +179,14 @@ class GroupedValues(RowEstimator):
                 raise ParameterError("groups are asked through GRR or local hashing")
         self._direct, self._hashed = _Direct(direct), _Hashed(hashed)
 
-    def of(self, columns: Columns) -> NDArray[np.float64]:
+    def of(self, columns: Columns) -> Floats:
         found = np.zeros(len(columns["choice"]))
         self._direct.fill(found, columns)
         self._hashed.fill(found, columns)
         return found
 
 
-def _least(oracle: PureOracle, coefficients: NDArray[np.float64]) -> float:
+def _least(oracle: PureOracle, coefficients: Floats) -> float:
     """The variance of one person's number, at least."""
     p, q = float(oracle.p), float(oracle.q)
     squares, largest = float((coefficients**2).sum()), float(np.abs(coefficients).max())
@@ -199,12 +199,12 @@ def _least(oracle: PureOracle, coefficients: NDArray[np.float64]) -> float:
 class _Direct:
     """The groups that are asked directly: a table of numbers for each, one group after the other."""
 
-    def __init__(self, groups: Sequence[tuple[int, NDArray[np.float64]]]) -> None:
+    def __init__(self, groups: Sequence[tuple[int, Floats]]) -> None:
         self._places = _places([group for group, _ in groups])
         self._offsets = np.concatenate(([0], np.cumsum([len(numbers) for _, numbers in groups]))).astype(np.int64)
         self._numbers = np.concatenate([numbers for _, numbers in groups]) if groups else np.zeros(0)
 
-    def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
+    def fill(self, found: Floats, columns: Columns) -> None:
         """Write the numbers of the rows that were asked directly."""
         if len(self._numbers):
             places = self._places[np.minimum(columns["choice"], len(self._places) - 1)]
@@ -212,17 +212,10 @@ class _Direct:
             found[rows] = self._numbers[self._offsets[places[rows]] + columns["value"][rows]]
 
 
-def _places(groups: Sequence[int]) -> NDArray[np.int32]:
-    """By choice, the place of its group among these; -1 for others, and for all choices beyond the last entry."""
-    places = np.full(max(groups, default=-1) + 2, -1, np.int32)
-    places[list(groups)] = np.arange(len(groups))
-    return places
-
-
 class _Hashed:
     """The groups that are asked by hashing, their cells one group after the other."""
 
-    def __init__(self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]) -> None:
+    def __init__(self, groups: Sequence[tuple[int, LocalHashing, Ints, Floats]]) -> None:
         from veil.kernels.counting import halves
 
         self._places = _places([group for group, *_ in groups])
@@ -243,7 +236,7 @@ class _Hashed:
             self._scales[i] = 1.0 / (scale * float(oracle.p - oracle.q))
             self._shifts[i] = float(oracle.q) * whole.sum()
 
-    def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
+    def fill(self, found: Floats, columns: Columns) -> None:
         """Write the numbers of the rows that were asked by hashing."""
         from veil.kernels.exact_sums import hashed_values
 
@@ -264,7 +257,7 @@ class _Hashed:
 
         in_order(count, range(len(ends) - 1), thread_count())
 
-    def _pieces(self, people: NDArray[np.int64]) -> list[int]:
+    def _pieces(self, people: Ints) -> list[int]:
         """Where to cut rows, `people` of one group after those of another, into pieces that are equally much work."""
         cells = np.diff(self._offsets)
         work = np.concatenate(([0], np.cumsum(people * cells)))
@@ -274,8 +267,11 @@ class _Hashed:
         return [0, *np.interp(cuts, work, rows).astype(np.int64).tolist(), int(rows[-1])]
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+def _places(groups: Sequence[int]) -> NDArray[np.int32]:
+    """By choice, the place of its group among these; -1 for others, and for all choices beyond the last entry."""
+    places = np.full(max(groups, default=-1) + 2, -1, np.int32)
+    places[list(groups)] = np.arange(len(groups))
+    return places
 
 
 class TogetherValues(RowEstimator):

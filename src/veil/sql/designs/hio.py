@@ -1,50 +1,37 @@
-"""HIO: people are split over combinations of levels of all dimensions (thesis 7.3.2 and 7.4.1)."""
+"""HIO and HI: all combinations of levels of the dimensions' trees (thesis 7.3 and 7.4.1).
+
+HIO asks each person about one combination with the whole budget. HI asks everybody about all combinations and splits
+the budget. How a box is read from the levels is in `contrasts`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Categories, Record
+from veil.domain import Record
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.sql.designs.base import RowEstimator
-from veil.sql.designs.contrasts import contrasts_variance
-from veil.sql.designs.fanouts import combined_levels, fitted_fan_outs
-from veil.sql.designs.grouped import GroupedDesign, Oracle, oracle_for
+from veil.privacy import split_epsilon
+from veil.sql.designs.base import Design, RowEstimator
+from veil.sql.designs.contrasts import Combination, contrasts_read, contrasts_variance, nodes_read
+from veil.sql.designs.fanouts import chosen_fan_outs, combined_levels, trees_of
+from veil.sql.designs.grouped import GroupedDesign, Groups, Oracle, TogetherValues, combination_of, oracle_for, view_of
 from veil.sql.language.query import Box
-from veil.survey import Ask, EachOf, Levels
+from veil.survey import AllOf, Ask, EachOf, Levels, Question
 from veil.tools.numbers import is_int
 from veil.tree import Tree
 
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-
-def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float, most: int | None = None) -> tuple[int, ...]:
-    """The branching of each dimension's tree: fitted where nothing is given, one for all ordinal ones, or a list.
-
-    A categorical dimension has one level below the root, whatever is given.
-    """
-    sizes = [part.size for part in private.parts]
-    ordinal = [not isinstance(part, Categories) for part in private.parts]
-    if fan_outs is None:
-        return fitted_fan_outs(sizes, ordinal, epsilon, most)
-    listed = (fan_outs,) * len(sizes) if is_int(fan_outs) else tuple(fan_outs)
-    if len(listed) != len(sizes) or not all(is_int(one) and one >= 2 for one in listed):
-        raise ParameterError("fan-outs are integers of at least 2: one, or one per dimension")
-    return tuple(
-        min(int(one), max(size, 2)) if ordered else max(size, 2)
-        for one, size, ordered in zip(listed, sizes, ordinal, strict=True)
-    )
-
-
-def trees_of(private: Record, fan_outs: Sequence[int]) -> tuple[Tree, ...]:
-    """The tree over each dimension's values."""
-    return tuple(Tree(part.size, fan_out) for part, fan_out in zip(private.parts, fan_outs, strict=True))
+MOST_LEVELS = 1024
+"""Combinations of levels: a report has an answer for each, with that part of the budget."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +92,71 @@ class HIO(GroupedDesign):
         if table.reading == "plain":
             return super().variance(table, boxes, counts)
         return contrasts_variance(self.groups(table).combination, boxes, counts)
+
+
+@dataclass(frozen=True)
+class HI(Design):
+    """Everybody answers for all combinations of levels of all dimensions, each with an equal part of the budget.
+
+    The thesis's first mechanism, and the reason for HIO: the noise grows with the square of the number of combinations,
+    where splitting the people lets it grow with the number alone. `fan_outs` and `oracle` are those of HIO.
+
+    Guarantee: the answers' ratios multiply to e^eps at most, exactly.
+
+    >>> survey = AllOf(*HI(fan_outs=2).ask(Record.of(age=4, sex=2), 1.0).asks)
+    >>> len(survey), survey.guarantee.within(1.0)
+    (3, True)
+    """
+
+    fan_outs: int | tuple[int, ...] | None = None
+    oracle: Oracle = "best"
+    kind = "hi"
+
+    def __post_init__(self) -> None:
+        if self.oracle not in ("best", "OLH"):
+            raise ParameterError("the oracle is best or OLH")
+
+    def fitted(self, private: Record, epsilon: float) -> HI:
+        return replace(self, fan_outs=chosen_fan_outs(self.fan_outs, private, epsilon))
+
+    def ask(self, private: Record, epsilon: float) -> AllOf:
+        trees, levels = self._levels(private, epsilon)
+        part = split_epsilon(epsilon, len(levels))
+        views = [view_of(private, trees, level) for level in levels.tolist()]
+        return AllOf(*(Question(oracle_for(self.oracle, part, view.domain), view) for view in views))
+
+    def _levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
+        fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon)
+        many = math.prod(tree.height + 1 for tree in trees_of(private, fan_outs)) - 1
+        if many > MOST_LEVELS:
+            raise ParameterError(
+                f"HI would ask everybody about {many:,} combinations of levels, more than {MOST_LEVELS:,}: take HIO, "
+                "which asks about one of them, SC or Grids, or larger fan-outs"
+            )
+        return HIO(fan_outs).levels(private, epsilon)
+
+    def values(
+        self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0
+    ) -> RowEstimator:
+        groups = _groups(self, table.private, table.epsilon)
+        # everybody stands in every group: as if there were as many more people, each in one
+        people, many = int(counts.sum()), len(groups.oracles)
+        everywhere = np.full(many, people)
+        if table.reading == "plain":
+            read = nodes_read(groups.combination, boxes, everywhere)
+        else:
+            read = contrasts_read(groups.combination, boxes, everywhere, effort)
+        parts = {group: (cells, coefficients / many) for group, (cells, coefficients) in read.parts.items()}
+        return TogetherValues(read.constant, parts, groups.oracles, people)
+
+
+@lru_cache(maxsize=32)
+def _groups(design: HI, private: Record, epsilon: float) -> Groups:
+    """All combinations of levels in the order of the survey, and the oracle of each."""
+    oracles = [question.pure for question in design.ask(private, epsilon).questions]
+    return Groups(asked_of_all(combination_of(*design._levels(private, epsilon), oracles)), oracles)
+
+
+def asked_of_all(groups: Combination) -> Combination:
+    """The same groups, where everybody answers each: nothing is lost by asking some people alone."""
+    return Combination(groups.trees, groups.levels, groups.noises, groups.holders - 1)

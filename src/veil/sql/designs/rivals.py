@@ -1,7 +1,7 @@
-"""Rivals of HIO that the thesis discusses (section 7.6): a QuadTree, and the coefficients of a wavelet transform.
+"""Rivals of HIO in the thesis (section 7.6), for comparison: a QuadTree, and coefficients of a wavelet transform.
 
-Both are HIO with less: the QuadTree asks only about cells as deep in one dimension as in all others, and the wavelet
-reads every part of a condition from the one group that is about it alone. They are here to be compared with.
+Both are reductions of HIO: the QuadTree asks only about cells of the same depth in all dimensions, and the wavelet
+reads every part of a condition from the one group that is about it alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What one pass over the rows adds up for a query: sums that are the same in any order, and of any split of the rows.
+"""Accumulators: the sums that one pass over the rows adds up for a query.
 
-A query's reading follows from the query, the table and the classes of rows alone. So tasks of a cluster make it anew,
-each fills it from its rows, and the driver merges what they found.
+The sums do not depend on the order of the rows or on their split. An accumulator follows from the query, the table and
+the classes of rows alone. So each task of a cluster makes its own and fills it from its rows, and the driver merges
+them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from veil.sql.designs.base import JointDesign, RowEstimator
 from veil.sql.execution.costs import Cost, admit, cost_of
 from veil.sql.execution.sums import RowMoments, Totals
 from veil.sql.language.query import And, Box, Bucket, InRanges, PrivateGroup, Query
-from veil.sql.regions import disjoint_boxes, patterns
+from veil.sql.language.regions import disjoint_boxes, patterns
 from veil.tools.limits import check
 
 if TYPE_CHECKING:
-    from veil.sql.designs.grids import GridTallies
+    from veil.sql.designs.grid_reading import GridTallies
     from veil.sql.execution.rows import ClassCounts, Rows
     from veil.sql.table import Table
 
@@ -85,10 +86,10 @@ def reading_of(query: Query, table: Table, counted: ClassCounts) -> Accumulator:
     check_groups(query, len(counted.classes))
     parts = list(_parts(query, table, counted))
     if isinstance(table.design, JointDesign):
-        return _Tallied(table, counted, parts)
+        return _JointAccumulator(table, counted, parts)
     people = sum(people for one in counted.classes for _, people in one.answered)
     cost = cost_of(query, table, people, len(counted.passes.weighted), len(counted.classes))
-    return _Numbers(table, counted, parts, cost)
+    return _RowAccumulator(table, counted, parts, cost)
 
 
 def check_groups(query: Query, classes: int) -> None:
@@ -127,7 +128,7 @@ def _added(found: Found, row: tuple[Any, ...], totals: Totals | None) -> None:
     found[row] = None if before is None or totals is None else before + totals
 
 
-class _Numbers(Accumulator):
+class _RowAccumulator(Accumulator):
     """One number per report and condition, for designs that read row by row."""
 
     def __init__(self, table: Table, counted: ClassCounts, parts: Sequence[Part], cost: Cost) -> None:
@@ -138,7 +139,7 @@ class _Numbers(Accumulator):
         for part in parts:
             one = counted.classes[part.place]
             try:
-                values = table.design.values(table, part.boxes, one.counts, effort) if part.boxes else NOBODY
+                values = table.design.values(table, part.boxes, one.counts, effort) if part.boxes else EMPTY_ESTIMATOR
             except EmptyError:
                 self._moments.append(None)
                 continue
@@ -206,7 +207,7 @@ def _numbers(
         yield from ((batch, (values.of(batch[1]) for values, _ in by_class[batch[0]])) for batch in batches)
 
 
-class _Tallied(Accumulator):
+class _JointAccumulator(Accumulator):
     """Tallies of all questions, for designs whose reports are read all together."""
 
     def __init__(self, table: Table, counted: ClassCounts, parts: Sequence[Part]) -> None:
@@ -263,7 +264,7 @@ def _batches(
                 yield place, {name: column[mine] for name, column in batch.columns.items()}, batch.weights[:, mine]
 
 
-class Nobody(RowEstimator):
+class EmptyEstimator(RowEstimator):
     """A condition that holds for nobody."""
 
     constant = variance = bound = 0.0
@@ -273,4 +274,4 @@ class Nobody(RowEstimator):
         return np.zeros(len(next(iter(columns.values()))))
 
 
-NOBODY = Nobody()
+EMPTY_ESTIMATOR = EmptyEstimator()

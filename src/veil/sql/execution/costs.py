@@ -1,8 +1,8 @@
-"""What a query costs: an upper estimate of its memory and its time, refused where it is beyond the limits.
+"""The cost of a query: upper estimates of its memory and its time, and its refusal beyond the limits.
 
-Estimates are made before a query starts, of as many groups as it has at least, again when its groups of people are
-counted, and as it is known which cells are read; in every case before anything large is made. The numbers per unit
-were measured (docs/sql.md); `tests/unit/test_sql_costs.py` compares the estimates with what queries really take.
+A query is estimated before it starts, with the fewest groups that it can have; again when its groups of people are
+counted, and when the cells to read are known; in every case before anything large is made. The numbers per unit were
+measured (docs/sql.md); `tests/unit/sql/test_costs.py` compares the estimates with the measured memory of queries.
 """
 
 from __future__ import annotations

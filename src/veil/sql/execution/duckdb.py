@@ -1,8 +1,8 @@
-"""DuckDB over the rows of one table: set up, locked, and with its errors told in veil's words.
+"""DuckDB over the rows of one table: set up, locked, and with its errors translated to those of veil.
 
-A database holds one view of the table. In it the public columns stand under their own names, as values; the columns of
-the reports stand under names with a random part, which nobody can write into a query. Once the view is there nothing
-outside can be reached: no file but those of the table, no extension, no variable of the program, no setting.
+A database holds one view of the table. In it the public columns have their own names, and are values; the columns of
+the reports have names with a random part, which no query can contain. Once the view exists nothing outside can be
+reached: no file but those of the table, no extension, no variable of the program, no setting.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""Answering a query: which rows count how much, one pass over them, and what follows from the sums.
+"""The answer to a query: passes over the rows, sums for each row of the answer, and outputs with their errors.
 
-Groups that fit together: no count below 0, and all of them together as many as there are.
+In the reading "consistent", where a query groups by private dimensions, the counts of one public group's rows are made
+non-negative with an unchanged sum by Norm-Sub (Wang et al., NDSS 2020). Unbiased counts of small groups are often below
+0; consistent counts have smaller errors in total, and small ones are biased.
 
-Unbiased counts of small groups are often below 0. Where a query groups by private dimensions, the counts of one public
-group's rows are made non-negative with an unchanged sum by Norm-Sub (Wang et al., NDSS 2020). Counts are then nearer to
-the truth on the whole, and small ones are no longer unbiased.
-
-What is true of people whose values are known, beside an answer about them: for trials, it is not private.
-
-The query goes the same way as any other, over reports that hold the values themselves. Such reports never leave a
-device: nothing but a trial makes them.
+`true_outputs` evaluates an answer's query on people whose values are known, for simulations: it is not private. The
+query takes the same path as any other, over reports that hold the values themselves. Devices never make such reports.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from veil.mechanisms import GRR
 from veil.post.consistency import norm_sub
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
-from veil.sql.answer import Answer, KeyColumn, Measured
+from veil.sql.answer import Answer, KeyColumn, MeasuredColumn
 from veil.sql.designs.base import Design, RowEstimator
 from veil.sql.execution.accumulators import Found, Part, reading_of
 from veil.sql.execution.costs import admit, cost_of
@@ -40,13 +36,15 @@ from veil.sql.execution.rows import ClassCounts, Rows
 from veil.sql.execution.sums import NAN, Decimals, Totals, decimals, in_decimals
 from veil.sql.language.parsing import parse
 from veil.sql.language.query import Box, Compare, Expression, KeyValue, Number, Output, PublicGroup, Query, SumTerm
-from veil.sql.regions import patterns
+from veil.sql.language.regions import patterns
 from veil.survey import AllOf, Ask, People, Question
 from veil.tools.limits import check
 from veil.view import Project
 
 if TYPE_CHECKING:
     from veil.sql.table import Table
+
+Row = tuple[tuple[Any, ...], Totals | None]
 
 
 def run(query: Query, rows: Rows) -> Answer:
@@ -83,9 +81,6 @@ def run(query: Query, rows: Rows) -> Answer:
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )
-
-
-# -- from sums to the columns of the answer ----------------------------------------------------------------------------
 
 
 @in_decimals
@@ -127,7 +122,13 @@ def _unary(name: str, a: Decimal, da: Decimals) -> tuple[Decimal, Decimals]:
     return (a.sqrt(), da / (2 * a.sqrt())) if a > 0 else (NAN, da * NAN)
 
 
-Row = tuple[tuple[Any, ...], Totals | None]
+def _people(parts: Sequence[Part], counted: ClassCounts) -> dict[tuple[Any, ...], int]:
+    """The reports that each row of the answer rests on: those of people who may be meant, as far as is public."""
+    found: dict[tuple[Any, ...], int] = {}
+    for part in parts:
+        meant = int(counted.classes[part.place].counts.sum()) if part.boxes else 0
+        found[part.row] = found.get(part.row, 0) + meant
+    return found
 
 
 def _counts(query: Query, found: Found) -> Found:
@@ -137,22 +138,32 @@ def _counts(query: Query, found: Found) -> Found:
     return dict(tidied(query, found, query.sums.index("1")))
 
 
-def _measured(output: Output, rows: Sequence[Row], people: int) -> Measured:
-    """A column of the answer."""
-    found, errors, sampling = [], [], []
-    for keys, totals in rows:
-        check()
-        if totals is None:
-            found.append(math.nan)
-            errors.append(math.nan)
-            sampling.append(math.nan)
-            continue
-        value, slope = value_of(output.value, totals.values, keys)
-        found.append(float(value))
-        errors.append(totals.error(slope))
-        sampling.append(totals.sampled(slope, people))
-    columns = [np.array(column, dtype=np.float64) for column in (found, errors, sampling)]
-    return Measured(output.name, *columns)
+def tidied(query: Query, found: Mapping[tuple[Any, ...], Totals | None], place: int) -> dict[tuple[Any, ...], Totals]:
+    """The rows of an answer with counts, which are the sum at `place`, that are not below 0 and add up as they did.
+
+    The rows of a public group that has one which is not known are left out: nothing is known of their sum.
+    """
+    together: dict[tuple[Any, ...], dict[tuple[Any, ...], Totals | None]] = {}
+    for row, totals in found.items():
+        public = tuple(label for key, label in zip(query.keys, row, strict=True) if isinstance(key, PublicGroup))
+        together.setdefault(public, {})[row] = totals
+    fitted: dict[tuple[Any, ...], Totals] = {}
+    for rows in together.values():
+        known = {row: totals for row, totals in rows.items() if totals is not None}
+        if len(known) == len(rows) > 1:
+            fitted |= _fitted(known, place)
+    return fitted
+
+
+def _fitted(rows: Mapping[tuple[Any, ...], Totals], place: int) -> dict[tuple[Any, ...], Totals]:
+    """The rows of one public group, with counts by Norm-Sub."""
+    counts = np.array([totals.values[place] for totals in rows.values()], np.float64)
+    made = {}
+    for (row, totals), count in zip(rows.items(), norm_sub(counts, max(float(counts.sum()), 0.0)), strict=True):
+        values = totals.values.copy()
+        values[place] = Decimal(float(count)) if values.dtype == object else count
+        made[row] = replace(totals, values=values)
+    return made
 
 
 def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> list[Row]:
@@ -215,13 +226,22 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool 
     return None if None in sides else bool(_COMPARISONS[test.name](*sides))
 
 
-def _people(parts: Sequence[Part], counted: ClassCounts) -> dict[tuple[Any, ...], int]:
-    """The reports that each row of the answer rests on: those of people who may be meant, as far as is public."""
-    found: dict[tuple[Any, ...], int] = {}
-    for part in parts:
-        meant = int(counted.classes[part.place].counts.sum()) if part.boxes else 0
-        found[part.row] = found.get(part.row, 0) + meant
-    return found
+def _measured(output: Output, rows: Sequence[Row], people: int) -> MeasuredColumn:
+    """A column of the answer."""
+    found, errors, sampling = [], [], []
+    for keys, totals in rows:
+        check()
+        if totals is None:
+            found.append(math.nan)
+            errors.append(math.nan)
+            sampling.append(math.nan)
+            continue
+        value, slope = value_of(output.value, totals.values, keys)
+        found.append(float(value))
+        errors.append(totals.error(slope))
+        sampling.append(totals.sampled(slope, people))
+    columns = [np.array(column, dtype=np.float64) for column in (found, errors, sampling)]
+    return MeasuredColumn(output.name, *columns)
 
 
 def _said(query: Query, rows: Sequence[Row], tidy: bool, design: Design) -> Iterator[str]:
@@ -237,35 +257,7 @@ def _said(query: Query, rows: Sequence[Row], tidy: bool, design: Design) -> Iter
     yield from design.remarks(totals for _, totals in rows if totals is not None)
 
 
-def tidied(query: Query, found: Mapping[tuple[Any, ...], Totals | None], place: int) -> dict[tuple[Any, ...], Totals]:
-    """The rows of an answer with counts, which are the sum at `place`, that are not below 0 and add up as they did.
-
-    The rows of a public group that has one which is not known are left out: nothing is known of their sum.
-    """
-    together: dict[tuple[Any, ...], dict[tuple[Any, ...], Totals | None]] = {}
-    for row, totals in found.items():
-        public = tuple(label for key, label in zip(query.keys, row, strict=True) if isinstance(key, PublicGroup))
-        together.setdefault(public, {})[row] = totals
-    fitted: dict[tuple[Any, ...], Totals] = {}
-    for rows in together.values():
-        known = {row: totals for row, totals in rows.items() if totals is not None}
-        if len(known) == len(rows) > 1:
-            fitted |= _fitted(known, place)
-    return fitted
-
-
-def _fitted(rows: Mapping[tuple[Any, ...], Totals], place: int) -> dict[tuple[Any, ...], Totals]:
-    """The rows of one public group, with counts by Norm-Sub."""
-    counts = np.array([totals.values[place] for totals in rows.values()], np.float64)
-    made = {}
-    for (row, totals), count in zip(rows.items(), norm_sub(counts, max(float(counts.sum()), 0.0)), strict=True):
-        values = totals.values.copy()
-        values[place] = Decimal(float(count)) if values.dtype == object else count
-        made[row] = replace(totals, values=values)
-    return made
-
-
-def true_outputs(found: Answer, table: Table, people: People) -> tuple[Measured, ...]:
+def true_outputs(found: Answer, table: Table, people: People) -> tuple[MeasuredColumn, ...]:
     """The true values of an answer's outputs, in its rows; NaN in rows that nobody is in.
 
     Conditions mean what they mean to the answer: a number that is known in cells is compared at the edges of cells.
@@ -277,7 +269,7 @@ def true_outputs(found: Answer, table: Table, people: People) -> tuple[Measured,
     places = [rows.get(labels, -1) if found.keys else 0 for labels in wanted][: len(found)]
     nothing = np.zeros(len(places))
     return tuple(
-        Measured(one.name, np.array([one.values[place] if place >= 0 else np.nan for place in places]), nothing)
+        MeasuredColumn(one.name, np.array([one.values[place] if place >= 0 else np.nan for place in places]), nothing)
         for one in every.outputs
     )
 

@@ -1,8 +1,8 @@
-"""EXPLAIN SELECT ...: how a query would be answered, and how far its answer will be off, before it is asked.
+"""EXPLAIN SELECT ...: the plan of a query, and the errors that its answer will have.
 
-Errors are those of the design for people who are spread evenly over all cells (`RowEstimator.variance`): of a sum of weights
-w they grow with the root of the sum of w^2, and of ratios they follow by the delta method at the values that even
-spread would give. Nothing is read of the reports but how many people there are, and the public columns.
+Errors are those of the design for people who are spread evenly over all cells (`RowEstimator.variance`). The error of a
+sum of weights w grows with the root of the sum of w^2; the errors of ratios follow by the delta method at the values
+that an even spread would give. Of the reports only their number is read, and the public columns.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from veil.errors import EmptyError, InputError
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.units import Column, Unit, make_table
-from veil.sql.answer import KeyColumn, Measured, key_unit
+from veil.sql.answer import KeyColumn, MeasuredColumn, key_unit
 from veil.sql.designs.base import JointDesign, RowEstimator
 from veil.sql.designs.choosing import expected_counts
+from veil.sql.designs.fanouts import trees_of
 from veil.sql.designs.grid_reading import grid_sets
-from veil.sql.designs.hio import trees_of
-from veil.sql.execution.accumulators import NOBODY, Nobody, check_groups
+from veil.sql.execution.accumulators import EMPTY_ESTIMATOR, EmptyEstimator, check_groups
 from veil.sql.execution.costs import cost_of
 from veil.sql.execution.engine import value_of
-from veil.sql.execution.passes import public_part
+from veil.sql.execution.passes import counts_people, public_part
 from veil.sql.execution.rows import RowClass, Rows
 from veil.sql.execution.sums import Decimals, Totals, decimals, in_decimals
 from veil.sql.language.query import And, Box, Bucket, InRanges, PrivateGroup, PublicGroup, Query
-from veil.sql.language.weights import counts_people
-from veil.sql.regions import disjoint_boxes, patterns
+from veil.sql.language.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 from veil.tools.limits import check
 from veil.tools.messages import unknown_name
@@ -70,7 +69,7 @@ class Explanation(Result):
     kind: ClassVar[str] = "sql-plan"
     query: str
     steps: tuple[PlanStep, ...]
-    outputs: tuple[Measured, ...]
+    outputs: tuple[MeasuredColumn, ...]
     keys: tuple[KeyColumn, ...] = ()
     boxes: int
     groups: int
@@ -233,7 +232,7 @@ class _Work:
         self.boxes += len(boxes)
         self.shown |= dict.fromkeys(boxes)
         if not boxes:
-            return NOBODY
+            return EMPTY_ESTIMATOR
         try:
             if isinstance(table.design, JointDesign):  # all reports are read together, once for a class of people
                 values: RowEstimator = _Predicted(table.design.variance(table, boxes, counts))
@@ -259,7 +258,7 @@ class _Work:
         self.pairs += sum(people * many for people, many in zip(counts.tolist(), cells, strict=True))
 
 
-class _Predicted(Nobody):
+class _Predicted(EmptyEstimator):
     """What is predicted, where there are no numbers of rows."""
 
     groups = None
@@ -292,7 +291,7 @@ def _row(
     return tuple(next(own) if isinstance(key, PrivateGroup) else next(given) for key in query.keys), boxes
 
 
-def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], Totals | None]]) -> Measured:
+def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], Totals | None]]) -> MeasuredColumn:
     found, errors = [], []
     for keys, expected in rows:
         if expected is None:
@@ -303,10 +302,7 @@ def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], 
         used = np.flatnonzero(slope != 0)  # a sum that does not count may be unknown
         found.append(float(value))
         errors.append(expected.placed(used.tolist()).error(slope[used]))
-    return Measured(name, np.array(found), np.array(errors))
-
-
-# -- the steps, in words -----------------------------------------------------------------------------------------------
+    return MeasuredColumn(name, np.array(found), np.array(errors))
 
 
 def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Iterator[PlanStep]:

@@ -1,8 +1,8 @@
-"""The rows of a table: its reports with their public columns, counted and gone through by DuckDB.
+"""The rows of a table: its reports with their public columns, counted and scanned through DuckDB.
 
-A query makes up to three passes. `count` tells how many people of each class made which choice, and then the exact
-sums of their weights and of products of weights, where there are any but 1. From these a design decides how rows are
-read. `scan` goes through the rows that count.
+A query makes up to three passes. `count` gives the number of people of each class who made each choice, and then the
+exact sums of their weights and of products of weights, unless all weights are 1. From these a design decides how rows
+are read. `scan` yields the rows that count.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Rows(ABC):
         """The first pass: one class per different combination of the keys' values and of the conditions that hold.
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
-        integers: what is added up is taken on a decimal scale, see `veil.sql.language.weights`. A NULL counts as 0 and
+        integers: what is added up is taken on a decimal scale, see `veil.sql.execution.passes`. A NULL counts as 0 and
         as not true. `where` is what the query's condition demands of public columns alone: where it is
         not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero. `admit` gets
         the number of weights and of classes, and may refuse them before the classes are read and sums are made.

@@ -1,7 +1,7 @@
-"""WHERE: a condition of private and public parts, with NOT pushed down to what it negates.
+"""WHERE: conditions with private and public parts, with NOT pushed down to the comparisons.
 
-A part on public columns alone is DuckDB's, in its own logic of three values; a comparison of a private dimension with
-values becomes runs of codes. A missing private value is NULL: no comparison with it is true, nor is its negation.
+DuckDB evaluates a part on public columns alone, in SQL's three-valued logic. A comparison of a private dimension with
+values becomes ranges of codes. A missing private value is NULL: neither a comparison with it nor its negation is true.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from veil.errors import InputError
-from veil.sql.dimensions import NEGATED, Comparison, Dimension
+from veil.sql.language.dimensions import NEGATED, Comparison, Dimension
 from veil.sql.language.query import FALSE, TRUE, Condition, InRanges, PublicCondition, Runs
+from veil.sql.language.regions import both, complement, either, intersect, union
 from veil.sql.language.scalars import Scalars, private_message
 from veil.sql.language.statements import plain, without_parentheses
-from veil.sql.regions import both, complement, either, intersect, union
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node

@@ -1,8 +1,7 @@
-"""Aggregates, and what is made of them: every aggregate becomes sums over people, joined by arithmetic.
+"""Aggregates and expressions of SELECT, HAVING and ORDER BY: every aggregate becomes sums over people.
 
-AVG is a sum over a count; the variance is made of the sums of x^2, of x and of 1. In SUM what is NULL counts as 0; in
-COUNT, AVG and the variance it does not count at all. A measure is NULL where its report is a stranger's, that is where
-no device of the table can have sent it.
+AVG is a sum over a count; the variance consists of the sums of x^2, of x and of 1. SUM counts NULL as 0; COUNT, AVG and
+the variance leave it out. A measure is NULL where the report is forged: no device of the table can have sent it.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import SqlError
-from veil.sql.dimensions import Dimension, kind_of
 from veil.sql.language.conditions import SIGNS
+from veil.sql.language.dimensions import Dimension, kind_of
 from veil.sql.language.query import Compare, Expression, KeyValue, Number, Operation, PrivateGroup, PublicGroup, SumTerm
 from veil.sql.language.scalars import Scalars, private_message
 from veil.sql.language.statements import plain, without_parentheses
@@ -63,8 +62,6 @@ class Expressions:
         self.sums: dict[str, int] = {}
         self.named: dict[str, Expression] = {}
         """Outputs by their names, for HAVING and ORDER BY."""
-
-    # -- numbers -------------------------------------------------------------------------------------------------------
 
     def read(self, node: Node) -> Expression:
         """An expression of aggregates, keys and numbers."""
@@ -122,8 +119,6 @@ class Expressions:
         if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
             raise self.source.error(node, f"found {plain(node)}, a {kind_of(value)}; {_SUPPORTED}")
         return Number(float(value))
-
-    # -- aggregates ----------------------------------------------------------------------------------------------------
 
     def total(self, sql: str) -> SumTerm:
         """The sum of an expression over public columns, each kept once."""
@@ -194,8 +189,6 @@ class Expressions:
         if condition is not None:
             sql = f"CASE WHEN {condition} THEN {sql} END"
         return _Value(sql, kind, sure)
-
-    # -- HAVING --------------------------------------------------------------------------------------------------------
 
     def having(self, node: Node) -> Compare:
         """A condition on the estimates and keys of a group."""

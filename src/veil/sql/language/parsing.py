@@ -1,7 +1,7 @@
-"""From SQL to a Query: which clauses there are, what they may hold, and what each becomes.
+"""The parser of queries: from SQL to a Query, clause by clause.
 
-`source` reads the grammar, `scalars` columns and public expressions, `conditions` WHERE, `expressions` aggregates.
-Whatever is not supported is refused with its position and with what is.
+`statements` reads the grammar, `scalars` columns and public expressions, `conditions` WHERE, `expressions` aggregates.
+Anything unsupported is refused with its position and with what is supported.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from veil.sql.language.query import (
     PublicGroup,
     Query,
 )
+from veil.sql.language.regions import disjoint_boxes, intersect, patterns, simplified, union
 from veil.sql.language.scalars import Scalars
 from veil.sql.language.statements import GRAMMAR, Statement, plain, read, without_parentheses
-from veil.sql.regions import disjoint_boxes, intersect, patterns, simplified, union
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -49,19 +49,19 @@ def parse(text: str, table: Table) -> Query:
     >>> shop = Table(1.0, Record.of(age=Integers(18, 99)), (Measure("purchase", 2),))
     >>> query = parse("SELECT SUM(purchase) FROM people WHERE age BETWEEN 30 AND 40", shop)
     >>> query.sums, query.where
-    (('"purchase"',), InRuns(place=0, runs=((12, 23),)))
+    (('"purchase"',), InRanges(place=0, runs=((12, 23),)))
     >>> parse("SELECT COUNT(*) FROM people WHERE ages > 30", shop)
     Traceback (most recent call last):
     veil.errors.SqlError: line 1, column 35: expected a column of people, got 'ages'; did you mean age?
     """
     source = read(text)
     try:
-        return _Reading(source, table).query()
+        return _QueryParser(source, table).query()
     except RecursionError:
         raise source.error("SELECT", "the query is nested too deeply") from None
 
 
-class _Reading:
+class _QueryParser:
     """One query, clause by clause."""
 
     def __init__(self, source: Statement, table: Table) -> None:
@@ -102,8 +102,6 @@ class _Reading:
             ),
         )
 
-    # -- which clauses -------------------------------------------------------------------------------------------------
-
     def _check_clauses(self) -> None:
         for name in sorted(self.clauses.keys() - _CLAUSES):
             held, word = self.clauses[name], _KEYWORDS.get(name, name.replace("_", " ").upper())
@@ -142,8 +140,6 @@ class _Reading:
         ):
             raise self.source.error(node or clause.upper(), f"{clause.upper()} takes a whole number from 0 on")
         return value
-
-    # -- groups --------------------------------------------------------------------------------------------------------
 
     def _keys(self) -> list[GroupKey]:
         group = self.clauses.get("group")
@@ -226,8 +222,6 @@ class _Reading:
         reached = union(*(side for side in sides if side is not None))
         kept = (bucket for bucket in key.buckets if intersect(((bucket.start, bucket.stop),), reached))
         return replace(key, buckets=tuple(kept))
-
-    # -- what comes out ------------------------------------------------------------------------------------------------
 
     def _outputs(self) -> tuple[Output, ...]:
         taken = [held.key.name for held in self.keys]

@@ -1,6 +1,7 @@
-"""What a query asks for, once it is understood: conditions, sums, what is made of sums, and groups. Plain frozen data.
+"""A query as frozen data: conditions, sums, expressions of sums, and groups.
 
-`parsing` makes a Query from SQL; `engine` answers it. Nothing here knows SQL's grammar, reports or files.
+`parsing` makes a Query from SQL; `veil.sql.execution.engine` answers it. Nothing here knows SQL's grammar, reports or
+files. Conditions have no NOT: the parser pushes it down to the comparisons that it negates.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ Runs = tuple[tuple[int, int], ...]
 
 Box = tuple[Runs | None, ...]
 """For each dimension the codes on one side of a box; None for all of them."""
-
-# -- conditions: "not" stands nowhere, it was pushed down to what it negates -----------------------------------------
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,6 @@ class Or:
 
 Condition = InRanges | PublicCondition | And | Or
 TRUE, FALSE = And(()), Or(())
-
-# -- numbers made of sums --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -94,8 +91,6 @@ class Compare:
 
 Expression = Number | SumTerm | KeyValue | Operation
 
-# -- groups ----------------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class PublicGroup:
@@ -121,9 +116,6 @@ class PrivateGroup:
     name: str
     place: int
     buckets: tuple[Bucket, ...]
-
-
-# -- the whole ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,15 @@
-"""Labels of public columns that a query compares with and that nobody can have: most are misspelt.
+"""Columns, constants and public expressions of a query: checked, and written again as SQL for DuckDB.
 
-Such a comparison holds for nobody, which is an answer, and an exact one; so it is said beside it.
+DuckDB gets SQL that is made from the syntax tree: columns are those of the table, quoted; functions are those of a list
+that touches neither files nor the system. An empty table with the same columns gives the types, before any row is read.
 
-How long the texts of a public expression can become, before anything is evaluated.
+`check_lengths` bounds the texts of a public expression before it is evaluated: a few nested calls of replace make a
+text of any length from a short query. An expression is refused if its bound exceeds the limit. DuckDB keeps all texts
+that the expressions of a query make for a vector of rows, and its memory limit does not count them:
+`veil.sql.execution.costs` does.
 
-A few calls of replace inside each other make a text of any length out of a short query. What could become longer than
-the limit is refused, whatever it would be in fact. DuckDB keeps all texts that the expressions of a query make for a
-vector of rows, and its memory limit does not count them: `veil.sql.execution.costs` does.
-
-Columns, constants and public expressions of a query: checked, and written again as SQL for DuckDB.
-
-What DuckDB is asked is made from the syntax tree: columns are those of the table, quoted; functions are those of a list
-that neither touches files nor the system. An empty table of the same columns tells the types, before anything is read.
+`unknown_labels` are the remarks about compared labels that a public column does not have; most are misspelt. Such a
+comparison is true for nobody, and the answer to it is exact.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.sql.columns import Category, identifier
-from veil.sql.dimensions import Dimension, Width
-from veil.sql.language.statements import Statement, plain, read, without_parentheses
+from veil.sql.language.dimensions import Dimension, Width
+from veil.sql.language.statements import MOST_DIGITS, Statement, plain, read, without_parentheses
 from veil.tools.messages import missing_extra, unknown_name
 
 if TYPE_CHECKING:
@@ -34,92 +32,7 @@ if TYPE_CHECKING:
     from veil.errors import SqlError
     from veil.sql.table import Table
 
-
-def unknown_labels(text: str, table: Table) -> tuple[str, ...]:
-    """A remark for each label in a query that the public column beside it does not have, with those near it."""
-    known = {column.name.casefold(): column for column in table.public if isinstance(column, Category)}
-    said = (
-        _remark(column, label) for column, label in _compared(read(text).select, known) if label not in column.labels
-    )
-    return tuple(dict.fromkeys(said))
-
-
-def _compared(select: Node, known: dict[str, Category]) -> Iterator[tuple[Category, str]]:
-    """The columns that are compared with labels, as they stand: not what functions make of them."""
-    for node in select.walk():
-        if node.key not in ("eq", "neq", "in"):
-            continue
-        sides = [without_parentheses(one) for one in (node.this, node.args.get("expression"), *node.expressions) if one]
-        columns = [known[one.name.casefold()] for one in sides if one.key == "column" and one.name.casefold() in known]
-        for column in columns:
-            yield from ((column, one.name) for one in sides if one.key == "literal" and one.is_string)
-
-
-def _remark(column: Category, label: str) -> str:
-    return f"no row has this label: {unknown_name(f'a label of {column.name}', label, column.labels)}"
-
-
-MOST_BYTES = 1 << 16
-_NUMBER = 40  # bytes of a number, a date or a truth value, at most
-_NO_TEXT = frozenset(  # sqlglot's kinds of nodes that are numbers, dates or truth values
-    re.findall(
-        r"\w+",
-        "add sub mul div intdiv mod neg and or not eq neq lt lte gt gte nullsafeeq nullsafeneq between in is like "
-        "ilike escape interval extract length contains startswith endswith regexplike regexpilike regexpfullmatch",
-    )
-)
-_NO_COPY = frozenset({"paren", "case", "if", "coalesce", "nullif"})  # these return one of their arguments as it is
-
-
-class Lengths(NamedTuple):
-    """Upper bounds on the texts of an expression, in bytes of UTF-8."""
-
-    result: int
-    """The text that the expression returns."""
-    copies: int = 0
-    """The sum of all texts that its functions return for one row."""
-
-
-def check_lengths(node: Node, column: Callable[[Node], int], refused: Callable[[Node, str], SqlError]) -> Lengths:
-    """Return upper bounds on the texts of an expression; raise the error of `refused` if a text can be too long.
-
-    `column` returns the maximum length of the text of a column.
-    """
-    if node.key in ("identifier", "datatype", "datatypeparam", "var"):
-        return Lengths(0)
-    copies = 0
-    if node.key == "literal":
-        length = len(node.this.encode())
-    elif node.key == "column":
-        length = column(node)
-    else:
-        arguments = {name: [check_lengths(x, column, refused) for x in parts] for name, parts in _arguments(node)}
-        length = _result_length(node, {name: sum(x.result for x in parts) for name, parts in arguments.items()})
-        copies = sum(x.copies for parts in arguments.values() for x in parts)
-        copies += 0 if node.key in _NO_TEXT | _NO_COPY else length
-    if length > MOST_BYTES:
-        raise refused(node, f"this could become a text of more than {MOST_BYTES:,} bytes")
-    return Lengths(length, copies)
-
-
-def _arguments(node: Node) -> Iterator[tuple[str, list[Node]]]:
-    for name, value in node.args.items():
-        parts = value if isinstance(value, list) else [value]
-        if all(hasattr(part, "key") for part in parts):
-            yield name, parts
-
-
-def _result_length(node: Node, parts: dict[str, int]) -> int:
-    """Return an upper bound on the text that a function returns for arguments of these lengths."""
-    if node.key in _NO_TEXT:
-        return _NUMBER
-    if node.key in ("replace", "regexpreplace"):
-        return 2 * (parts.get("this", 0) + 1) * (parts.get("replacement", 0) + 1)
-    if node.key == "timetostr":  # %A and the like stand for whole words
-        return _NUMBER * (1 + parts.get("format", 0))
-    return sum(parts.values()) + (0 if node.key in ("paren", "dpipe", "concat") else _NUMBER)
-
-
+SUPPORTED = "public expressions are made of columns, values, arithmetic, comparisons, CASE, CAST and scalar functions"
 AGGREGATES = (
     "count", "count_if", "countif", "sum", "avg", "mean", "var_pop", "var_samp", "variance", "stddev", "stddev_pop",
     "stddev_samp",
@@ -157,7 +70,6 @@ _TYPES = _words(  # sqlglot's names of types to cast to: a type's name is writte
 _COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte", "between", "in"})
 _TRUTHS = _COMPARISONS | {"and", "or", "not", "is", "like", "ilike", "escape", "boolean", "null"}
 _AMOUNT = re.compile(r"\d{1,18}(\.\d{1,9})?")
-_MOST_DIGITS = 400
 _MEMORY = "128MB"
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -176,8 +88,6 @@ class Scalars:
         self._labels = {column.name: max(len(label.encode()) for label in column.labels) for column in texts}
         self.lengths: dict[str, Lengths] = {}
         """How long the texts of each public expression can be, by its SQL."""
-
-    # -- columns -------------------------------------------------------------------------------------------------------
 
     def column(self, node: Node) -> Dimension | str:
         """The private dimension or the name of the public column that a name stands for."""
@@ -222,8 +132,6 @@ class Scalars:
         """Whether an aggregate stands inside an expression."""
         return any(self.is_aggregate(inner) for inner in node.walk())
 
-    # -- public expressions --------------------------------------------------------------------------------------------
-
     def sql(self, node: Node) -> str:
         """A public expression as DuckDB is asked to evaluate it; refuses what is private, unknown or not safe."""
         lengths = self._check(node)
@@ -262,8 +170,8 @@ class Scalars:
 
     def number(self, literal: Node) -> int | float | Decimal:
         """The number that is written out in a query."""
-        if len(literal.this) > _MOST_DIGITS:
-            raise self.source.error(literal, f"this number has more than {_MOST_DIGITS} digits")
+        if len(literal.this) > MOST_DIGITS:
+            raise self.source.error(literal, f"this number has more than {MOST_DIGITS} digits")
         return _plain_number(literal.this)
 
     def width(self, node: Node) -> Fraction | Width:
@@ -392,9 +300,6 @@ class Scalars:
                 raise self.source.error(text, f"{plain(text)} is compared with a {kind}, and is none")
 
 
-SUPPORTED = "public expressions are made of columns, values, arithmetic, comparisons, CASE, CAST and scalar functions"
-
-
 def private_message(name: str) -> str:
     """Why a private column may not stand where it does."""
     return (
@@ -464,3 +369,88 @@ def _probe(stored: tuple[tuple[str, str], ...]) -> Any:
     connection.execute(f"CREATE VIEW probe AS SELECT {values or 'nothing'} FROM stored")  # noqa: S608
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+MOST_BYTES = 1 << 16
+_NUMBER = 40  # bytes of a number, a date or a truth value, at most
+_NO_TEXT = frozenset(  # sqlglot's kinds of nodes that are numbers, dates or truth values
+    re.findall(
+        r"\w+",
+        "add sub mul div intdiv mod neg and or not eq neq lt lte gt gte nullsafeeq nullsafeneq between in is like "
+        "ilike escape interval extract length contains startswith endswith regexplike regexpilike regexpfullmatch",
+    )
+)
+_NO_COPY = frozenset({"paren", "case", "if", "coalesce", "nullif"})  # these return one of their arguments as it is
+
+
+class Lengths(NamedTuple):
+    """Upper bounds on the texts of an expression, in bytes of UTF-8."""
+
+    result: int
+    """The text that the expression returns."""
+    copies: int = 0
+    """The sum of all texts that its functions return for one row."""
+
+
+def check_lengths(node: Node, column: Callable[[Node], int], refused: Callable[[Node, str], SqlError]) -> Lengths:
+    """Return upper bounds on the texts of an expression; raise the error of `refused` if a text can be too long.
+
+    `column` returns the maximum length of the text of a column.
+    """
+    if node.key in ("identifier", "datatype", "datatypeparam", "var"):
+        return Lengths(0)
+    copies = 0
+    if node.key == "literal":
+        length = len(node.this.encode())
+    elif node.key == "column":
+        length = column(node)
+    else:
+        arguments = {name: [check_lengths(x, column, refused) for x in parts] for name, parts in _arguments(node)}
+        length = _result_length(node, {name: sum(x.result for x in parts) for name, parts in arguments.items()})
+        copies = sum(x.copies for parts in arguments.values() for x in parts)
+        copies += 0 if node.key in _NO_TEXT | _NO_COPY else length
+    if length > MOST_BYTES:
+        raise refused(node, f"this could become a text of more than {MOST_BYTES:,} bytes")
+    return Lengths(length, copies)
+
+
+def _arguments(node: Node) -> Iterator[tuple[str, list[Node]]]:
+    for name, value in node.args.items():
+        parts = value if isinstance(value, list) else [value]
+        if all(hasattr(part, "key") for part in parts):
+            yield name, parts
+
+
+def _result_length(node: Node, parts: dict[str, int]) -> int:
+    """Return an upper bound on the text that a function returns for arguments of these lengths."""
+    if node.key in _NO_TEXT:
+        return _NUMBER
+    if node.key in ("replace", "regexpreplace"):
+        return 2 * (parts.get("this", 0) + 1) * (parts.get("replacement", 0) + 1)
+    if node.key == "timetostr":  # %A and the like stand for whole words
+        return _NUMBER * (1 + parts.get("format", 0))
+    return sum(parts.values()) + (0 if node.key in ("paren", "dpipe", "concat") else _NUMBER)
+
+
+def unknown_labels(text: str, table: Table) -> tuple[str, ...]:
+    """A remark for each label in a query that the public column beside it does not have, with those near it."""
+    known = {column.name.casefold(): column for column in table.public if isinstance(column, Category)}
+    said = (
+        _remark(column, label) for column, label in _compared(read(text).select, known) if label not in column.labels
+    )
+    return tuple(dict.fromkeys(said))
+
+
+def _compared(select: Node, known: dict[str, Category]) -> Iterator[tuple[Category, str]]:
+    """The columns that are compared with labels, as they stand: not what functions make of them."""
+    for node in select.walk():
+        if node.key not in ("eq", "neq", "in"):
+            continue
+        sides = [without_parentheses(one) for one in (node.this, node.args.get("expression"), *node.expressions) if one]
+        columns = [known[one.name.casefold()] for one in sides if one.key == "column" and one.name.casefold() in known]
+        for column in columns:
+            yield from ((column, one.name) for one in sides if one.key == "literal" and one.is_string)
+
+
+def _remark(column: Category, label: str) -> str:
+    return f"no row has this label: {unknown_name(f'a label of {column.name}', label, column.labels)}"

@@ -1,8 +1,7 @@
-"""The text of a query and its syntax tree: where each part stands, and errors that say so.
+"""The text of queries: split into statements, parameters bound, and one query read into a syntax tree with positions.
 
-sqlglot reads the grammar (DuckDB's); everything after it works on the tree and never on the text.
-
-Text with several queries in pieces, and parameters put into a query. What is quoted or a comment stays as it is.
+sqlglot reads DuckDB's grammar. Everything after it works on the tree and never on the text. Errors give the line and
+the column. Quoted text and comments are never taken for SQL.
 """
 
 from __future__ import annotations
@@ -24,11 +23,13 @@ from veil.tools.messages import missing_extra
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-
 GRAMMAR = (
     "SELECT keys and aggregates FROM table [WHERE ...] [GROUP BY ...] [HAVING ...] [ORDER BY ...] [LIMIT n [OFFSET m]]"
 )
+_DIALECT = "duckdb"
 _LONGEST = 100_000
+MOST_DIGITS = 400
+"""Digits of a number that is written out in a query."""
 _ENDS = frozenset({"FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET"})  # of what SELECT lists
 _EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
 
@@ -109,13 +110,13 @@ def read(text: str) -> Statement:
     prefix = _EXPLAIN.match(text)
     body = text if prefix is None else text[: prefix.start(1)] + " " * len("EXPLAIN") + text[prefix.end() :]
     try:
-        tokens = tokenize(body, dialect="duckdb")
+        tokens = tokenize(body, dialect=_DIALECT)
         words = tuple(
             Word(token.start, token.end + 1, token.text.upper() if text.startswith(token.text, token.start) else "")
             for token in tokens
         )
         _check_statement(text, words)
-        (select,) = (tree for tree in parse(body, dialect="duckdb", error_level=ErrorLevel.IMMEDIATE) if tree)
+        (select,) = (tree for tree in parse(body, dialect=_DIALECT, error_level=ErrorLevel.IMMEDIATE) if tree)
     except ParseError as problem:
         found = problem.errors[0] if problem.errors else {}
         word = found.get("highlight") or ""
@@ -140,7 +141,7 @@ def without_parentheses(node: Node) -> Node:
 
 def plain(node: Node) -> str:
     """A part of a query as DuckDB's SQL, without comments."""
-    return str(node.sql(dialect="duckdb", comments=False))
+    return str(node.sql(dialect=_DIALECT, comments=False))
 
 
 def _check_statement(text: str, words: Sequence[Word]) -> None:
@@ -174,10 +175,6 @@ def _unclosed(text: str) -> int:
 def _error(text: str, offset: int, message: str) -> SqlError:
     before = text[:offset]
     return SqlError(message, before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
-
-
-_DIALECT = "duckdb"
-_MOST_DIGITS = 400
 
 
 class Statements(NamedTuple):
@@ -224,33 +221,6 @@ def bind(text: str, parameters: Sequence[Any]) -> str:
     return "".join([*made, text[done:]])
 
 
-def pointed(text: str, problem: SqlError) -> str:
-    """The line of a query that a problem is about, and a caret below the place.
-
-    >>> print(pointed("SELECT\\nmany FROM people", SqlError("there is no such column", 2, 1)))
-    many FROM people
-    ^
-    """
-    lines = text.expandtabs(1).splitlines() or [""]
-    line = lines[min(max(problem.line, 1), len(lines)) - 1]
-    place = min(max(problem.column, 1) - 1, len(line))
-    first = max(0, place - 60)  # of a long line, what stands around the place
-    cut = line[first : place + 60]
-    return f"{cut}\n{' ' * (place - first)}^"
-
-
-def _tokens(text: str) -> list[Any] | None:
-    """The tokens of a text, as the parser sees them; None where a quote or a comment does not end."""
-    try:
-        import sqlglot
-    except ImportError:
-        raise missing_extra("SQL needs sqlglot and duckdb", "sql") from None
-    try:
-        return list(sqlglot.tokenize(text, read=_DIALECT))
-    except sqlglot.errors.TokenError:
-        return None
-
-
 def _literal(value: Any) -> str:
     """A value as SQL writes it."""
     if isinstance(value, np.generic):
@@ -260,8 +230,8 @@ def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float, Decimal)):
-        if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
-            raise InputError(f"a parameter that is a number has at most {_MOST_DIGITS} digits")
+        if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+            raise InputError(f"a parameter that is a number has at most {MOST_DIGITS} digits")
         if not isinstance(value, int) and not math.isfinite(value):
             raise InputError("a parameter that is a number is finite")
         text = f"{value:f}" if isinstance(value, Decimal) else repr(value)
@@ -276,3 +246,30 @@ def _literal(value: Any) -> str:
         quoted = value.replace("'", "''")
         return f"'{quoted}'"
     raise InputError("a parameter is text, a number, a date, a time, true, false or None")
+
+
+def _tokens(text: str) -> list[Any] | None:
+    """The tokens of a text, as the parser sees them; None where a quote or a comment does not end."""
+    try:
+        import sqlglot
+    except ImportError:
+        raise missing_extra("SQL needs sqlglot and duckdb", "sql") from None
+    try:
+        return list(sqlglot.tokenize(text, dialect=_DIALECT))
+    except sqlglot.errors.TokenError:
+        return None
+
+
+def pointed(text: str, problem: SqlError) -> str:
+    """The line of a query that a problem is about, and a caret below the place.
+
+    >>> print(pointed("SELECT\\nmany FROM people", SqlError("there is no such column", 2, 1)))
+    many FROM people
+    ^
+    """
+    lines = text.expandtabs(1).splitlines() or [""]
+    line = lines[min(max(problem.line, 1), len(lines)) - 1]
+    place = min(max(problem.column, 1) - 1, len(line))
+    first = max(0, place - 60)  # of a long line, what stands around the place
+    cut = line[first : place + 60]
+    return f"{cut}\n{' ' * (place - first)}^"
