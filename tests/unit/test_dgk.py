@@ -10,7 +10,7 @@ import pytest
 from tests.support.in_memory import small_keys
 
 from veil.errors import MismatchError, ParameterError, WireError
-from veil.shuffle.peos import Pool, PublicKey, SecretKey, make_keys
+from veil.shuffle.peos import RandomizerPool, PublicKey, SecretKey, make_keys
 from veil.shuffle.peos.dgk import FixedBase, _crt, _element, _prime
 
 EDGES = np.array([0, 1, 2, 255, 256, 2**31, 2**32 - 1], dtype=np.uint64)
@@ -45,7 +45,7 @@ def test_sums_are_modulo_the_ring(ring: int) -> None:
     public, secret = small_keys(ring)
     rng = np.random.default_rng(3)
     a, b = rng.integers(0, 2**64, (2, 50), dtype=np.uint64)
-    both = public.renewed(public.encrypt_all(a), b, Pool(public))
+    both = public.renewed(public.encrypt_all(a), b, RandomizerPool(public))
     assert np.array_equal(secret.decrypt_all(both), (a + b) & np.uint64((1 << ring) - 1))
     one, other = public.encrypt_all(a)[0].tobytes(), public.encrypt_all(b)[0].tobytes()
     assert secret.decrypt(public.add(one, other)) == (int(a[0]) + int(b[0])) % (1 << ring)
@@ -63,7 +63,7 @@ def test_full_keys_have_the_sizes_that_are_promised() -> None:
 
 def test_equal_plaintexts_have_different_ciphertexts_and_pools_do_not_repeat() -> None:
     public, secret = small_keys()
-    pool = Pool(public)
+    pool = RandomizerPool(public)
     pool.fill(20)
     base = public.encrypt_all(np.zeros(40, dtype=np.uint64))
     renewed = public.renewed(base, np.zeros(40, dtype=np.uint64), pool)

@@ -31,7 +31,7 @@ from veil.itemsets import (
     ItemMining,
     LDPMiner,
     Phase,
-    Sizes,
+    SetSizes,
     hashed_load,
     largest_size,
     likely_sets,
@@ -277,7 +277,7 @@ def simulated_tally(survey: Survey, sets: Sequence[Sequence[int]], seed: int = 1
 # -- sizes and guesses -------------------------------------------------------------------------------------------------
 
 
-def sizes_of(counts: list[int], people: int, rule: Any, epsilon: float = 2.0, most: int = 64, seed: int = 1) -> Sizes:
+def sizes_of(counts: list[int], people: int, rule: Any, epsilon: float = 2.0, most: int = 64, seed: int = 1) -> SetSizes:
     oracle = OLH(epsilon, most + 1)
     shares = np.array(counts) / sum(counts)
     values = np.random.default_rng(seed).choice(len(counts), people, p=shares)
@@ -285,18 +285,18 @@ def sizes_of(counts: list[int], people: int, rule: Any, epsilon: float = 2.0, mo
 
 
 def test_percentiles_and_update_factors() -> None:
-    sizes = Sizes((0.5, 0.3, 0.1, 0.0, 0.1))
+    sizes = SetSizes((0.5, 0.3, 0.1, 0.0, 0.1))
     assert sizes.length == 5  # 0.9 is not above 0.9
-    assert Sizes((0.5, 0.3, 0.11, 0.0, 0.09)).length == 3
+    assert SetSizes((0.5, 0.3, 0.11, 0.0, 0.09)).length == 3
     assert sizes.update(5) == 1.0
     assert sizes.update(2) == pytest.approx(1.9 / (1.9 - 0.1 - 0.3))
-    assert Sizes((0.0, 0.0)).length == 1
-    assert Sizes((0.0, 0.0)).update(1) == 1.0
+    assert SetSizes((0.0, 0.0)).length == 1
+    assert SetSizes((0.0, 0.0)).update(1) == 1.0
 
 
 def test_the_tail_of_sizes_is_found_where_the_threshold_loses_it() -> None:
     counts = [0] + [round(10_000 * 0.92**size) for size in range(1, 61)]
-    true = Sizes(tuple(np.array(counts[1:]) / sum(counts)))
+    true = SetSizes(tuple(np.array(counts[1:]) / sum(counts)))
     assert true.length == 27
     falling, paper = sizes_of(counts, 60_000, "falling"), sizes_of(counts, 60_000, "threshold")
     assert abs(falling.length - true.length) <= 6

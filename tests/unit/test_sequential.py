@@ -16,7 +16,7 @@ from tests.significance import counts_fit
 
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, ParameterError, StoreError
-from veil.shuffle.coordinator import Shuffled
+from veil.shuffle.coordinator import ShuffleOutcome
 from veil.shuffle.plan import Address, CollectionPlan
 from veil.shuffle.protocol import Attempt, protocol_of
 from veil.shuffle.sequential import (
@@ -190,12 +190,12 @@ def test_spot_checks_go_in_as_people_do_and_are_taken_out(tmp_path: Path) -> Non
     assert len({one.name for one in own}) == 4
     rows = [np.frombuffer(one.payloads[0], dtype=np.uint8)[None] for one in own]
     out = opened(PLAN, run_all(PLAN, np.concatenate([device.split(reports)[0], *rows]), tmp_path))
-    left = without_checks(Shuffled(out, 14, (), 0, 0.0), checks)
+    left = without_checks(ShuffleOutcome(out, 14, (), 0, 0.0), checks)
     assert (left.people, len(left.elements)) == (10, 21)
     assert set(reports.tolist()) <= set(left.elements.tolist())
     out[np.isin(out, np.array(checks.reports[:2], dtype=np.uint64))] = 0  # what the last shuffler may have done
     with pytest.raises(SpotCheckError, match="2 of 4"):
-        without_checks(Shuffled(out, 14, (), 0, 0.0), checks)
+        without_checks(ShuffleOutcome(out, 14, (), 0, 0.0), checks)
 
 
 # -- keys and plans ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tests.significance import mean_fits, variance_fits
 from veil import GRR, OLH, OUE, SHE, SUE, Bits, HadamardResponse, SquareWave, SubsetSelection, Text, simulate
 from veil.accounting import (
     AUE,
-    Base,
+    UniformGuess,
     Blanket,
     Laplace,
     Shuffler,
@@ -203,7 +203,7 @@ def test_yardsticks() -> None:
     rng = np.random.default_rng(9)
     errors = [Laplace(0.5).frequencies(counts, rng) - counts / 1000 for _ in range(4000)]
     assert np.mean(np.square(errors)) == pytest.approx(Laplace(0.5).variance(1000), rel=0.1)
-    assert Base().error(counts) == pytest.approx(np.mean((counts / 1000 - 1 / 3) ** 2))
+    assert UniformGuess().error(counts) == pytest.approx(np.mean((counts / 1000 - 1 / 3) ** 2))
 
 
 def test_tree_hist_behind_a_shuffler_finds_what_is_frequent() -> None:

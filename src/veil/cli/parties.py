@@ -327,7 +327,7 @@ def server(
     from veil.errors import PartyError
     from veil.files import count_rows
     from veil.shuffle.collection import Collection
-    from veil.shuffle.coordinator import Coordinator, Shuffled
+    from veil.shuffle.coordinator import Coordinator, ShuffleOutcome
     from veil.shuffle.protocol import protocol_of
 
     _log_lines(logging.WARNING)
@@ -336,7 +336,7 @@ def server(
     coordinator = Coordinator(settings, protocol_of(settings.plan, settings.secret))
     outcome, found = collection.outcome(settings), []
 
-    def keep(shuffled: Shuffled) -> None:
+    def keep(shuffled: ShuffleOutcome) -> None:
         found.append(collection.keep(settings, shuffled))
 
     with _alone(settings):

@@ -1,7 +1,7 @@
-"""TreeHist behind a shuffler: everybody reports every prefix, each level shuffled for itself (thesis 9.6.3).
+"""TreeHist behind a shuffler: each person reports every prefix, and each level is shuffled separately (thesis 9.6.3).
 
-Without a shuffler people are split over the levels, because a local budget is worth more whole. Behind one it is the
-other way round: a central epsilon and delta that are divided by six cost less than five sixths of the people.
+Without a shuffler the people are divided among the levels, because splitting a local budget costs more. With one,
+dividing the central epsilon and delta by six costs less than losing five sixths of the people.
 """
 
 from __future__ import annotations
