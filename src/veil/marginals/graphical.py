@@ -50,7 +50,7 @@ _MOST_ENTRIES = 1 << 21  # of the matrix of centred coordinates: a few views of 
 class Objective:
     """The convex function that a model minimises, and its slope; theta has one entry for each coefficient.
 
-    `places` says where each coefficient stands in a table of `sizes`, as `kernels.contrasts` numbers them; `penalties`
+    `places` says where each coefficient stands in a table of `sizes`, as `kernels.transforms` numbers them; `penalties`
     are T sigma^2.
     """
 
