@@ -1,4 +1,4 @@
-"""What a shuffle is worth, by going through all shuffled outputs of few people: no bound is ever below the truth."""
+"""Exact deltas of shuffled outputs of few people: no bound is below them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def settings() -> Iterator[tuple[Mechanism, int]]:
 @pytest.mark.parametrize(
     ("mechanism", "people"), list(settings()), ids=lambda case: ids(case) if isinstance(case, Mechanism) else str(case)
 )
-def test_no_bound_is_below_the_truth(mechanism: Mechanism, people: int) -> None:
+def test_bounds_are_never_below_the_exact_delta(mechanism: Mechanism, people: int) -> None:
     channel, blanket = channel_of(mechanism), blanket_of(mechanism)
     for share in (0.05, 0.3, 0.6, 0.9):
         ratio = math.exp(share * mechanism.epsilon)
@@ -102,14 +102,14 @@ def test_no_bound_is_below_the_truth(mechanism: Mechanism, people: int) -> None:
         assert found.low <= 6 * float(truth) + 1e-12
 
 
-def test_too_few_people_would_be_found_out() -> None:
+def test_bound_for_too_many_people_is_below_the_exact_delta() -> None:
     """The same comparison fails for an accountant that believes in three times as many people."""
     oracle = GRR(1.0, 2)
     channel, ratio = channel_of(oracle), math.exp(0.3)
     assert Fraction(delta_of(blanket_of(oracle), 9, ratio).high) < true_delta(channel, 3, Fraction(ratio))
 
 
-def test_too_wide_a_blanket_would_be_found_out() -> None:
+def test_bound_for_too_wide_a_blanket_is_below_the_exact_delta() -> None:
     """So it does for a blanket whose reports are less telling than they are."""
     oracle = GRR(1.0, 3)
     weak = Blanket(Fraction(math.exp(0.5)), Fraction(1, 3), Fraction(0))
@@ -118,7 +118,7 @@ def test_too_wide_a_blanket_would_be_found_out() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.3, 0.05, 1e-3])
-def test_central_promises_hold(delta: float) -> None:
+def test_central_guarantees_hold_exactly(delta: float) -> None:
     oracle = GRR(2.0, 3)
     found = amplify(oracle, 4, delta).central
     assert found.ratio is not None
@@ -129,7 +129,7 @@ def test_central_promises_hold(delta: float) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=ids)
-def test_the_blanket_is_that_of_the_reports(mechanism: Mechanism) -> None:
+def test_blanket_matches_the_reports(mechanism: Mechanism) -> None:
     """What every report has whatever is held, and what it shows of two values, from the shipped code's own channel."""
     channel, blanket = channel_of(mechanism), blanket_of(mechanism)
     last = len(channel[0]) - 1
@@ -182,7 +182,7 @@ def exact_sum(blanket: Blanket, people: int, ratio: Fraction) -> Fraction:
 @pytest.mark.parametrize(
     "mechanism", [GRR(0.5, 4), GRR(4.0, 4), OLH(2.0, 9, 3), SubsetSelection(1.0, 9), PGR(3.0, 9)], ids=ids
 )
-def test_the_transform_is_between_its_bounds(mechanism: PureOracle, people: int) -> None:
+def test_transform_lies_between_its_bounds(mechanism: PureOracle, people: int) -> None:
     blanket = blanket_of(mechanism)
     blanket = Blanket(*(part.limit_denominator(1000) for part in (blanket.ratio, blanket.share, blanket.both)))
     for share in (0.02, 0.4, 0.8, 0.99):

@@ -1,4 +1,4 @@
-"""What fake reports are worth, by going through all shuffled outputs of few people: never below the truth."""
+"""Exact deltas of shuffled outputs of few people with fakes: no bound is below them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("oracle", "people", "fakes"), CASES)
-def test_no_promise_is_below_the_truth(oracle: GRR | OLH, people: int, fakes: int) -> None:
+def test_bounds_are_never_below_the_exact_delta(oracle: GRR | OLH, people: int, fakes: int) -> None:
     channel = channel_of(oracle)
     for share in (0.05, 0.3, 0.6, 0.9):
         ratio = math.exp(share * oracle.epsilon)
@@ -78,7 +78,7 @@ def test_no_promise_is_below_the_truth(oracle: GRR | OLH, people: int, fakes: in
 
 
 @pytest.mark.parametrize(("people", "fakes"), [(1, 1), (1, 4), (2, 2), (3, 1)])
-def test_uneven_integers_are_accounted(people: int, fakes: int) -> None:
+def test_bounds_include_uneven_integers(people: int, fakes: int) -> None:
     oracle = GRR(2.0, 3)
     channel = channel_of(oracle)
     law = uneven(channel)
@@ -89,7 +89,7 @@ def test_uneven_integers_are_accounted(people: int, fakes: int) -> None:
         assert Fraction(found.high) >= true_delta(channel, people, fakes, law, Fraction(ratio))
 
 
-def test_uneven_integers_taken_for_even_ones_would_be_found_out() -> None:
+def test_bound_for_even_integers_is_below_the_exact_delta() -> None:
     oracle = GRR(2.0, 3)
     channel, ratio = channel_of(oracle), math.exp(1.6)
     law = [Fraction(14, 16), Fraction(1, 16), Fraction(1, 16)]
@@ -99,7 +99,7 @@ def test_uneven_integers_taken_for_even_ones_would_be_found_out() -> None:
     assert Fraction(naive.high) < truth <= Fraction(right.high)
 
 
-def test_too_many_fakes_would_be_found_out() -> None:
+def test_bound_for_too_many_fakes_is_below_the_exact_delta() -> None:
     """The same comparison fails for an accountant that believes in one fake more."""
     oracle = GRR(1.0, 2)
     channel, ratio = channel_of(oracle), math.exp(0.3)
@@ -133,7 +133,7 @@ def exact_bound(oracle: GRR | OLH, people: int, fakes: Fakes, ratio: Fraction) -
 
 @pytest.mark.parametrize(("people", "fakes"), [(2, 1), (2, 4), (4, 3), (1, 5)])
 @pytest.mark.parametrize("share", [Fraction(1), Fraction(15, 16), Fraction(1, 8)])
-def test_the_transform_is_between_its_bounds(people: int, fakes: int, share: Fraction) -> None:
+def test_transform_lies_between_its_bounds(people: int, fakes: int, share: Fraction) -> None:
     oracle = OLH(2.0, 9, 3)
     added = Fakes(fakes, share)
     for part in (0.1, 0.5, 0.9):
@@ -145,12 +145,12 @@ def test_the_transform_is_between_its_bounds(people: int, fakes: int, share: Fra
             assert Fraction(found.low) <= truth
 
 
-def test_where_there_are_more_people_the_bounds_are_close() -> None:
+def test_bounds_are_close_for_more_people() -> None:
     found = delta_of(blanket_of(OLH(3.0, 100, 8)), 2_000, math.exp(0.5), fakes=Fakes(300))
     assert found.spread < 0.05
 
 
-def test_promises_hold() -> None:
+def test_central_guarantees_hold_exactly() -> None:
     oracle = GRR(2.0, 3)
     channel = channel_of(oracle)
     law = uniform(channel)  # of 2^64 integers: as good as even
@@ -163,7 +163,7 @@ def test_promises_hold() -> None:
             assert true_delta(channel, people, 3, law, found.ratio) <= found.delta or found.delta == 0
 
 
-def test_the_least_share_is_that_of_the_integers() -> None:
+def test_least_share_matches_the_integers() -> None:
     for buckets in (2, 3, 7, 1000, 2**16 - 1):
         share = least_share(OLH(1.0, 10, buckets))
         assert share * 2**32 == 2**32 // buckets

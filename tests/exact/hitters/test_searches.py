@@ -1,4 +1,4 @@
-"""Proofs for heavy hitters: each whole protocol's ratio by enumeration, and the transform's counts against pairs."""
+"""Searches for heavy hitters by enumeration: the ratio of each protocol, and counts by the transform."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SURVEYS = {
 
 
 @pytest.mark.parametrize("name", SURVEYS)
-def test_every_protocol_keeps_its_promise(name: str) -> None:
+def test_every_protocol_keeps_its_guarantee(name: str) -> None:
     survey = SURVEYS[name]
     worst = worst_ratio(channel(name))
     assert worst <= exp_below(EPSILON)
@@ -77,7 +77,7 @@ def test_every_protocol_keeps_its_promise(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["PEM", "PEM, last group doubled", "PEM1", "TreeHist", "SPM", "HASH"])
-def test_the_group_tells_nothing(name: str) -> None:
+def test_group_is_independent_of_the_value(name: str) -> None:
     ask = SURVEYS[name].ask
     assert isinstance(ask, OneOf)
     shares = [share for share, _ in ask.branches]
@@ -119,7 +119,7 @@ DECODED: list[tuple[float, Domain, int, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("epsilon", "domain", "suffix", "values"), DECODED, ids=lambda part: str(part)[:12])
-def test_the_transform_counts_what_pairs_count(epsilon: float, domain: Any, suffix: int, values: list[Any]) -> None:
+def test_transform_matches_pairwise_counts(epsilon: float, domain: Any, suffix: int, values: list[Any]) -> None:
     oracle = LinearHashing(epsilon, domain, suffix=suffix)
     columns = oracle.randomize(values, SeededForExperiments(3)).columns
     codes = oracle.domain.encode(values)

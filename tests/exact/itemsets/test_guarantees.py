@@ -1,4 +1,4 @@
-"""Proofs for questions about sets: amplification, whole rounds of the miners, and what (eps, delta) promises."""
+"""Questions about sets by enumeration: amplification, rounds of the studies, and (eps, delta)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_other_oracles_are_not_amplified(kind: type[PureOracle]) -> None:
     assert worst_ratio(channel(asked.survey, subsets(2))) == asked.guarantee.ratio == kind(1.0, 4).guarantee.ratio
 
 
-def test_counts_and_sizes_are_asked_with_the_oracles_own_ratio() -> None:
+def test_counts_and_sizes_keep_the_ratio_of_the_oracle() -> None:
     views: list[View] = [CountContained(Items(3), CANDIDATES, 2), SetSize(Items(3), 2)]
     for view in views:
         survey = Survey(Question(GRR(1.0, view.domain), view))
@@ -126,7 +126,7 @@ def asked_of(study: Study, people: int = 4_000) -> list[tuple[Fraction, Survey]]
 
 
 @pytest.mark.parametrize("study", MINERS, ids=lambda study: type(study).__name__)
-def test_every_round_keeps_its_promise_and_the_group_tells_nothing(study: Any) -> None:
+def test_every_round_keeps_its_guarantee_independent_of_the_group(study: Any) -> None:
     rounds = asked_of(study)
     assert sum(share for share, _ in rounds) == 1
     size = study.domain.universe.size
@@ -151,7 +151,7 @@ def test_every_round_keeps_its_promise_and_the_group_tells_nothing(study: Any) -
         assert [sum(column) for column in zip(*mine, strict=True)] == [share] * len(few)
 
 
-def test_the_hashed_rounds_are_proved_with_all_functions() -> None:
+def test_hashed_rounds_keep_their_guarantee_over_all_functions() -> None:
     view = SampleItem(Items(2), 2)
     for oracle in (OLH(1.0, view.domain), BLH(1.0, view.domain)):
         assert isinstance(enumerable_question(Question(oracle, view)).mechanism, TabledOLH)
@@ -197,7 +197,7 @@ def test_a_delta_lets_hashing_use_a_larger_epsilon(universe: int) -> None:
     ],
     ids=["one of two", "two of three, in two buckets", "two of three, in three", "candidates"],
 )
-def test_a_load_promises_no_more_than_is_true(view: SampleItem | SampleContained, buckets: int, held: Any) -> None:
+def test_delta_of_a_load_is_not_too_small(view: SampleItem | SampleContained, buckets: int, held: Any) -> None:
     """The exact delta at the promised ratio, over all hash functions; its rival, no delta at all, is false."""
     survey = Survey(Question(TabledOLH(2.0, view.domain, buckets), view))
     promise, inner = survey.guarantee, survey.questions[0].mechanism.guarantee.ratio
@@ -219,7 +219,7 @@ def test_without_a_delta_hashing_gains_nothing() -> None:
     assert hashed_load(2.0, 5, 0.0) == 5
 
 
-def test_adap_keeps_the_promise_of_whichever_it_becomes() -> None:
+def test_adap_keeps_the_guarantee_of_its_oracle() -> None:
     small, large = PSFO(2, Adap, 1.0, 5), PSFO(2, Adap, 1.0, 500)
     assert isinstance(small.mechanism, GRR)
     assert isinstance(large.mechanism, OLH)

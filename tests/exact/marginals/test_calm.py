@@ -1,4 +1,4 @@
-"""CALM by enumeration over the code that ships: what it promises, and that its tables have no bias at all."""
+"""CALM by enumeration: its privacy ratio, and unbiased tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASES = [(1, 1.0), (2, 1.0), (2, 0.3), ((("a", "b"), ("c",)), 2.0)]
 
 
 @pytest.mark.parametrize(("sets", "epsilon"), CASES, ids=["singles", "pairs", "subsets", "listed"])
-def test_the_ratio_is_reached_and_never_exceeded(sets: object, epsilon: float) -> None:
+def test_ratio_is_reached_and_never_exceeded(sets: object, epsilon: float) -> None:
     study = CALM(epsilon, RECORD, k=2, sets=sets)  # type: ignore[arg-type]
     found = channel(study.survey, HELD)
     assert worst_ratio(found) == study.guarantee.ratio

@@ -1,4 +1,4 @@
-"""CALM's competitors by enumeration over the code that ships: what they promise, and that they have no bias at all."""
+"""Rivals of CALM by enumeration: their privacy ratios, and unbiased estimates."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STUDIES: dict[str, JointStudy[Any]] = {
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_ratio_is_reached_and_never_exceeded(name: str) -> None:
+def test_ratio_is_reached_and_never_exceeded(name: str) -> None:
     study = STUDIES[name]
     found = channel(study.survey, held_in(study.domain))
     assert worst_ratio(found) == study.guarantee.ratio
@@ -105,7 +105,7 @@ def test_coefficients_have_no_bias_and_transform_to_the_cell_that_is_held(name: 
             assert np.allclose(shares, wanted, atol=1e-12)
 
 
-def test_noise_undone_attribute_by_attribute_has_no_bias() -> None:
+def test_inverted_channels_have_no_bias() -> None:
     survey = STUDIES["EM"].survey
     noises = [question.pure.noise for question in survey.questions]
     tables = np.zeros((len(HELD), 2, 3, 2))

@@ -1,4 +1,4 @@
-"""Covariances of unbiased marginals are exact: by enumerating all reports and ways to ask, and by dense matrices."""
+"""Exact covariances of unbiased marginals: by enumeration of reports and assignments, and by dense matrices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def reports_of(oracle: PureOracle, cell: int, cells: int) -> list[tuple[float, F
 
 
 @pytest.mark.parametrize("kinds", [(GRR, GRR), (GRR, OUE), (OUE, OUE)])
-def test_every_report_and_every_way_to_ask(kinds: tuple[Oracle, Oracle]) -> None:
+def test_covariances_match_an_enumeration(kinds: tuple[Oracle, Oracle]) -> None:
     """Two attributes, three people: two are asked for both attributes and one for the first alone."""
     sizes, sets, people = (2, 2), ((0, 1), (0,)), np.array([2, 1])
     records = np.array([[0, 0], [1, 0], [1, 1]])
@@ -130,7 +130,7 @@ QUERIES = [(0,), (3,), (0, 1), (1, 2), (0, 3), (0, 1, 2), (1, 3)]
 
 
 @pytest.mark.parametrize("places", QUERIES)
-def test_as_by_full_matrices(places: tuple[int, ...]) -> None:
+def test_covariances_match_dense_matrices(places: tuple[int, ...]) -> None:
     scatter, joint = made()
     expected = dense(scatter, places, joint)
     assert scatter.covariance(places) == pytest.approx(expected, abs=1e-14)
@@ -138,7 +138,7 @@ def test_as_by_full_matrices(places: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("places", QUERIES)
-def test_estimates_are_those_of_consistency(places: tuple[int, ...]) -> None:
+def test_estimates_match_averaged_tables(places: tuple[int, ...]) -> None:
     scatter, _ = made()
     raw = np.random.default_rng(2).normal(0.1, 0.3, scatter.views.total)
     tables = averaged(scatter.views, raw, scatter.weights)
@@ -149,7 +149,7 @@ def test_estimates_are_those_of_consistency(places: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("places", QUERIES)
-def test_what_a_person_adds_to_all_views_is_the_person(places: tuple[int, ...]) -> None:
+def test_weights_of_a_person_add_up_to_one_person(places: tuple[int, ...]) -> None:
     """Were one person asked for every view without noise, the sum of their parts would be the cell that they hold."""
     scatter, _ = made()
     matrix = matrix_of(scatter, places)
@@ -162,7 +162,7 @@ def test_what_a_person_adds_to_all_views_is_the_person(places: tuple[int, ...]) 
         assert parts == pytest.approx(expected.reshape(-1) - 1 / expected.size, abs=1e-12)
 
 
-def test_the_variance_at_a_share_is_that_of_tables_with_that_share() -> None:
+def test_variance_at_a_share_matches_tables_with_that_share() -> None:
     scatter, joint = made()
     places, cell, views = (0, 1), 4, scatter.views
     where = np.zeros((2, 3))
@@ -214,7 +214,7 @@ def test_one_table_of_many_cells() -> None:
     assert (high[0] - low[0]) / 2 == pytest.approx(half[0] - low[0], rel=1e-3)
 
 
-def test_what_is_not_covered() -> None:
+def test_sets_outside_all_views_are_refused() -> None:
     scatter, _ = made()
     assert scatter.covered((0, 1, 2))
     assert not scatter.covered((1, 2, 3))

@@ -1,4 +1,4 @@
-"""Uniform fakes are removed without bias, and their scatter is in every error: by enumeration and convolution."""
+"""Estimates with uniform fakes: unbiased, with exact variances and intervals, by enumeration and convolution."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_grr_with_a_fake_is_unbiased() -> None:
     assert np.allclose(shipped, [0, 2 / 3, 0, 1 / 3], atol=1e-12)
 
 
-def test_an_uneven_ring_is_off_by_less_than_it_says() -> None:
+def test_bias_of_an_uneven_ring_is_within_its_bound() -> None:
     for size in (3, 1000, 60_000):
         ring = ring_of(GRR(1.0, size), 32)
         _, sizes = ring._intervals(np.arange(size, dtype=np.uint64))
@@ -78,7 +78,7 @@ def test_a_fake_adds_nothing_to_olh_in_expectation(buckets: int) -> None:
     assert abs(oracle.q - supports) < Fraction(1, 2**40)
 
 
-def test_the_thesis_takes_too_much_off_olh() -> None:
+def test_correction_of_the_thesis_is_biased_for_olh() -> None:
     """(9.5) subtracts n_r / (n d): right for GRR, and for hashing that much below 0 for a value that nobody holds."""
     n, fakes, d = 1000, 500, 20
     for oracle, bias in ((GRR(1.0, d), Fraction(0)), (OLH(1.0, d, seed_bytes=4), Fraction(-fakes, n * d))):
@@ -92,7 +92,7 @@ def test_the_thesis_takes_too_much_off_olh() -> None:
         assert abs(thesis - bias) < Fraction(1, 10**9)
 
 
-def test_the_variance_is_the_formula() -> None:
+def test_variance_matches_the_formula() -> None:
     n, fakes, d = 700, 300, 6
     oracle = GRR(1.5, d)
     p, q = float(oracle.p), float(oracle.q)
@@ -153,7 +153,7 @@ def test_tails_of_three_binomials(people: int, fakes: int) -> None:
             assert found == pytest.approx(exact, rel=1e-9 if sd < 9 else 1e-3), (held, z)
 
 
-def test_fakes_like_other_people_are_other_people() -> None:
+def test_fakes_with_the_support_of_people_count_like_people() -> None:
     for at in (20, 40, 60):
         assert upper_tail(float(at), 300.0, 30.0, 0.5, 0.1, 200.0, 0.1) == upper_tail(float(at), 500.0, 30.0, 0.5, 0.1)
 
@@ -182,7 +182,7 @@ def test_exact_intervals_never_cover_less_than_their_level(people: int, fakes: i
 @pytest.mark.parametrize(
     ("people", "fakes", "q", "u"), [(100, 50, 0.1, 0.2), (5000, 3000, 0.2, 0.1), (900, 9, 0.3, 0.3)]
 )
-def test_the_threshold_is_the_exact_tail(people: int, fakes: int, q: float, u: float) -> None:
+def test_threshold_matches_the_exact_tail(people: int, fakes: int, q: float, u: float) -> None:
     law = law_of(people, 0, 0.5, q, fakes, u)
     beyond = np.cumsum(law[::-1])[::-1]  # P(support >= k)
     for tail in (0.05, 1e-3, 1e-9):
@@ -201,7 +201,7 @@ def test_an_absent_value_is_rarely_significant() -> None:
 
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, 4), OLH(2.0, 4, seed_bytes=4)], ids=lambda o: o.name)
-def test_imagined_people_come_with_fakes(oracle: PureOracle) -> None:
+def test_simulated_people_include_fakes(oracle: PureOracle) -> None:
     held, random = np.array([500, 300, 200, 0]), np.random.default_rng(1)
     assert oracle.fake_support is not None
     assert oracle.fake_pair is not None
@@ -216,7 +216,7 @@ def test_imagined_people_come_with_fakes(oracle: PureOracle) -> None:
     assert (drawn.var(axis=0) / replace(estimate, fakes=None).variance_at(held / 1000) > 1.3).all()
 
 
-def test_the_most_likely_histogram_of_grr_knows_its_fakes() -> None:
+def test_maximum_likelihood_of_grr_includes_fakes() -> None:
     """No other histogram on a grid makes the counts more likely, as a mixture of people's reports and fakes."""
     oracle, people, fakes = GRR(1.0, 3), 300, 600
     counts = np.array([420, 310, 170])

@@ -1,4 +1,4 @@
-"""Heavy hitters on fixed seeds: drawn supports against real reports, the linear hash, and who finds more than whom."""
+"""Searches for heavy hitters with fixed seeds: drawn supports against reports, the linear hash, comparisons."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def drawn(seed: int) -> Collection:
 
 
 @pytest.mark.parametrize("make", [counted, drawn], ids=["reports", "drawn"])
-def test_supports_have_the_law_that_is_stated(make: Callable[[int], Collection]) -> None:
+def test_supports_have_the_stated_distribution(make: Callable[[int], Collection]) -> None:
     """Mean and variance of a held value's and of an absent value's estimate, over groups drawn anew each time."""
     codes = np.array([201, 3, 77], dtype=np.uint64)
     estimates, groups = [], []
@@ -72,7 +72,7 @@ def _tops(make: Callable[[int], Collection]) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def test_the_best_of_all_candidates_have_the_same_law() -> None:
+def test_best_candidates_have_the_same_distribution_when_drawn() -> None:
     """Each rank's estimate, real against drawn; the rival draws as if the candidates were a hundred times as many."""
     real, made = _tops(counted), _tops(drawn)
     for rank in range(6):
@@ -121,7 +121,7 @@ PAIRS = [(0, 1), (1, 2), (5, 5 << 10), (0x4142, 0x4143), (0x414243 << 8, 0x41424
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("suffix", [8, 19])
-def test_two_values_fall_together_in_one_case_of_q(pair: tuple[int, int], suffix: int) -> None:
+def test_two_values_collide_with_probability_1_over_q(pair: tuple[int, int], suffix: int) -> None:
     oracle = LinearHashing(1.0, Bits(48), suffix=suffix)
     seeds = SeededForExperiments(9).below(2**64, 200_000)
     a, b = (oracle.hash(seeds, np.full(len(seeds), value, dtype=np.uint64)) for value in pair)
@@ -165,7 +165,7 @@ def test_longer_steps_find_more() -> None:
     assert found[0] + 0.1 < found[1] < found[2] - 0.05
 
 
-def test_the_fit_helps_and_the_mean_over_levels_does_not() -> None:
+def test_fitted_trie_ranks_better_than_the_mean_over_levels() -> None:
     plain = score(lambda: PEM(2.0, Bits(64), 16, fit=False, last=1))
     fitted = score(lambda: PEM(2.0, Bits(64), 16, last=1))
     assert fitted > 0.95

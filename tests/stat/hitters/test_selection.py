@@ -1,6 +1,6 @@
-"""Heavy hitters on flat data, where most of what a search finds is noise: what it says about that holds.
+"""Selected results of searches on flat data, where most values found are noise: significance and intervals hold.
 
-The rival corrects for the k values that came out, not for everything that was tried; it must be caught.
+The rival corrects for the k values found only, not for all candidates that were tested; it fails.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def cover(bounds: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
 
 
 @pytest.mark.parametrize("test", [None, "people"])
-def test_nothing_that_nobody_holds_is_significant(test: str | None) -> None:
+def test_absent_values_are_not_significant(test: str | None) -> None:
     runs = searched(test)
     assert sum(int((truth == 0).sum()) for _, truth in runs) > 0.9 * 16 * RUNS  # nearly all of it is noise
     assert false_runs(runs) <= 1
     assert sum(int(found.significant(0.05).sum()) for found, _ in runs) > 0  # and yet it says something
 
 
-def test_correcting_for_what_came_out_is_caught() -> None:
+def test_correction_for_the_values_found_only_fails() -> None:
     rival = [
         (replace(found, estimates=replace(found.estimates, tested=len(found))), truth)
         for found, truth in searched(None)
@@ -85,7 +85,7 @@ def test_selected_intervals_cover_and_plain_ones_do_not(test: str | None) -> Non
         assert np.mean([cover(found.estimates.interval(), truth) for found, truth in runs]) < 0.5
 
 
-def test_what_was_tested_by_each_search() -> None:
+def test_number_of_tests_of_each_search() -> None:
     held, counts = np.array([5, 70, 9_000, 60_000]), [4000, 3000, 2000, 1000]
     plain = PrefixSearch(4.0, Bits(16), 2, 4, (8, 16))
     found = plain.read(DrawnCollection(plain.survey, held, 1, counts))

@@ -1,4 +1,4 @@
-"""Mining sets against theory on fixed seeds: unbiased, the stated variance, honest intervals, the thesis's order."""
+"""Studies of items with fixed seeds: unbiased, stated variances, valid intervals, the order of the thesis."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def scores(study: Any, data: Transactions, truth: dict[Any, int], seeds: int = S
     return float(ranks), float(errors)
 
 
-def test_from_ldpminer_to_svim_one_change_at_a_time(baskets: Transactions) -> None:
+def test_each_change_from_ldpminer_to_svim_improves(baskets: Transactions) -> None:
     truth = baskets.top_items(K)
     order = [
         scores(ItemMining(K, EPSILON, baskets.domain, **parameters), baskets, truth)
@@ -161,7 +161,7 @@ def test_from_ldpminer_to_svim_one_change_at_a_time(baskets: Transactions) -> No
     assert svim[0] > 1.2 * scores(LDPMiner(K, EPSILON, baskets.domain), baskets, truth)[0]
 
 
-def test_sets_are_found_and_better_with_the_falling_sizes(baskets: Transactions) -> None:
+def test_falling_sizes_improve_itemsets(baskets: Transactions) -> None:
     truth = baskets.top_itemsets(K)
     falling = scores(SVSM(K, EPSILON, baskets.domain), baskets, truth)
     thesis = scores(SVSM(K, EPSILON, baskets.domain, sizes="threshold"), baskets, truth)
@@ -173,7 +173,7 @@ def test_sets_are_found_and_better_with_the_falling_sizes(baskets: Transactions)
     assert rival[1] > 50 * falling[1]
 
 
-def test_the_stand_in_is_like_the_data_it_stands_for() -> None:
+def test_synthetic_baskets_resemble_the_data() -> None:
     """The 100,000 baskets have a mean of 6.9 items, a median of 5, and an item that 61 % of the people hold."""
     data = pos_baskets()
     if data.stand_in:

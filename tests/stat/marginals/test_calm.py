@@ -1,4 +1,4 @@
-"""CALM on samples: no bias before negative cells go, some after; views together beat each alone."""
+"""CALM on samples: unbiased before repair, biased and closer after it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def cells(found: list[Marginals], inference: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("inference", ["unbiased", "separate"])
-def test_tables_have_no_bias_before_negative_cells_go(found: list[Marginals], inference: str) -> None:
+def test_tables_are_unbiased_before_repair(found: list[Marginals], inference: str) -> None:
     drawn = cells(found, inference)
     errors = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     assert all(mean_fits(*both) for both in zip(drawn.mean(axis=0), TRUTH, errors, strict=True))
 
 
-def test_non_negative_tables_are_biased_and_nearer(found: list[Marginals]) -> None:
+def test_repaired_tables_are_biased_and_closer(found: list[Marginals]) -> None:
     drawn = cells(found, "consistent")
     errors = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     assert not all(mean_fits(*both) for both in zip(drawn.mean(axis=0), TRUTH, errors, strict=True))

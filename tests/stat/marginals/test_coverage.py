@@ -1,4 +1,4 @@
-"""Intervals of joint distributions hold, in a few cells of `veil reproduce coverage`; and rivals are caught."""
+"""Coverage of intervals of joint distributions in a few cells of `veil reproduce coverage`; rivals fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNS = 250
 
 
 @pytest.mark.acceptance
-def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
+def test_variances_match_collections_and_those_of_rivals_do_not() -> None:
     """At eps = 4 most of the scatter comes from who is asked for which view."""
     records = census(3_000)
     study, rng = CALM(4.0, records.record, k=2, sets=2), np.random.default_rng(1)
@@ -36,7 +36,7 @@ def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
 
 
 @pytest.mark.parametrize("epsilon", everyday([1.0, 4.0], 1))
-def test_a_few_cells(epsilon: float) -> None:
+def test_intervals_cover(epsilon: float) -> None:
     cells = list(measure(cases([epsilon], [2_000], 4), (3,), lambda steps: None))
     assert len({cell.kind for cell in cells}) == 7
     for cell in cells:
@@ -45,7 +45,7 @@ def test_a_few_cells(epsilon: float) -> None:
     assert epsilon < 4 or min(cell.coverage for cell in rivals) < 0.9  # the noise of one view, around repaired tables
 
 
-def test_cells_that_nobody_is_in() -> None:
+def test_intervals_of_empty_cells_cover() -> None:
     """Rare cells of few people: standard errors around repaired tables miss them."""
     records, places, runs = clicks(1_500), (6, 7), 120
     study, rng = CALM(8.0, records.record, k=2, sets=2), np.random.default_rng(2)
@@ -62,7 +62,7 @@ def test_cells_that_nobody_is_in() -> None:
     assert (rival / runs).min() < 0.82
 
 
-def test_what_is_independent_is_rarely_called_associated() -> None:
+def test_independent_attributes_are_rarely_significant() -> None:
     """Over all pairs together, at 5 %."""
     records = apart(20_000)
     cells = list(

@@ -1,4 +1,4 @@
-"""CALM's competitors on samples: their squared errors are those of the formulas, and not those of each other's."""
+"""Rivals of CALM on samples: their squared errors match their formulas, and not those of each other."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ STUDIES: dict[str, JointStudy[Any]] = {
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_squared_errors_are_those_of_the_formula(name: str) -> None:
+def test_squared_errors_match_the_formula(name: str) -> None:
     found = squares(STUDIES[name])
     error = found.std(ddof=1) / np.sqrt(RUNS)
     assert mean_fits(found.mean(), EXPECTED[name], error)
@@ -88,7 +88,7 @@ def test_intervals_cover_and_narrower_ones_do_not(name: str, epsilon: float) -> 
     assert narrow / (RUNS * 8) < 0.93
 
 
-def test_the_thesis_orders_them_as_they_are() -> None:
+def test_order_of_the_thesis() -> None:
     """Its factors leave out that a total is known, and that a part of the people is a sample: little of the whole."""
     factors = {way: variance_factor(way, (2,) * MANY, K) for way in ("FC", "AM", "FT")}
     assert factors == {"FC": 256, "AM": 448, "FT": 93}
@@ -99,7 +99,7 @@ def test_the_thesis_orders_them_as_they_are() -> None:
         assert EXPECTED[name] == pytest.approx(factor * cell / PEOPLE, rel=0.25)
 
 
-def test_split_budgets_are_worse_than_all_of_them_and_em_better_than_its_beginning() -> None:
+def test_split_budgets_are_the_worst_and_em_improves_them() -> None:
     em = squares(SplitEM(EPSILON, RECORD, k=K))
     raw = squares(SplitEM(EPSILON, RECORD, k=K, method="unbiased"))
     assert em.mean() < 0.1 * raw.mean()

@@ -1,4 +1,4 @@
-"""The binomial short cut of the click experiments: counts are distributed like those of real people."""
+"""Binomial counts of the click experiments: distributed like counts over people."""
 
 from __future__ import annotations
 

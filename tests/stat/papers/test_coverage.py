@@ -1,4 +1,4 @@
-"""Every stated error holds, in a few cells of `veil reproduce coverage`; and the rivals are caught there."""
+"""Coverage of stated errors in a few cells of `veil reproduce coverage`; rivals fail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_intervals_of_few_people_cover(oracle: PureOracle) -> None:
 
 
 @pytest.mark.parametrize("oracle", [OUE(8.0, 70), OLH(10.0, 70)], ids=str)
-def test_the_normal_interval_is_caught(oracle: PureOracle) -> None:
+def test_normal_interval_fails_to_cover(oracle: PureOracle) -> None:
     for cell, _ in frequency_cells(oracle, HELD, (0.95,), ("normal",)):
         assert cell.fails
         assert cell.coverage < 0.93
@@ -51,7 +51,7 @@ def test_intervals_are_no_wider_than_normal_ones_that_cover() -> None:
 
 
 @pytest.mark.parametrize(("n", "epsilon", "values"), [(300, 7.0, 1_000), (1_000, 5.0, 50), (20_000, 2.0, 1_000)])
-def test_significant_is_the_exact_binomial_test_and_the_normal_one_is_caught(
+def test_significant_matches_the_exact_binomial_test_and_the_normal_test_fails(
     n: int, epsilon: float, values: int
 ) -> None:
     rivals = []
@@ -63,7 +63,7 @@ def test_significant_is_the_exact_binomial_test_and_the_normal_one_is_caught(
     assert max(rivals) > 0.07
 
 
-def test_reports_call_nothing_significant_that_nobody_holds() -> None:
+def test_absent_values_are_not_significant() -> None:
     cases = [case for case in reported([(300, 7.0, 1_000)], runs=20) if case.way.startswith(("GRR", "Subset"))]
     assert len(cases) == 2
     for cell in measure(cases, (1,), lambda steps: None):
@@ -71,7 +71,7 @@ def test_reports_call_nothing_significant_that_nobody_holds() -> None:
 
 
 @pytest.mark.parametrize("oracle", [GRR(4.0, 70), OLH(1.0, 70)], ids=str)
-def test_frequencies_in_other_forms(oracle: PureOracle) -> None:
+def test_intervals_of_other_forms_of_frequencies_cover(oracle: PureOracle) -> None:
     held = seventy(3_000)["Zipf"]
     runs = {
         "totals": lambda rng: totals(oracle, held, rng),
@@ -84,7 +84,7 @@ def test_frequencies_in_other_forms(oracle: PureOracle) -> None:
         assert not cell.fails, cell
 
 
-def test_selected_intervals_hold_and_those_that_forget_the_choice_are_caught() -> None:
+def test_selected_intervals_cover_and_plain_ones_fail() -> None:
     cells = list(measure(tops((1.0,), runs=10), (3,), lambda steps: None))
     assert not [cell for cell in cells if cell.judged and cell.fails]
     assert [cell for cell in cells if not cell.judged and cell.coverage + 2 * cell.error < 0.5]
@@ -102,7 +102,7 @@ def test_a_support_of_few_people_by_enumeration() -> None:
     assert np.allclose(support_law(3, 1, p, q), law)
 
 
-def test_coverage_by_sums_is_that_of_collections() -> None:
+def test_exact_coverage_matches_collections() -> None:
     """The same cell from reports that were sent: the sum over supports leaves nothing out."""
     oracle, held = GRR(4.0, 70), HELD["Zipf"]
     found = Supports(oracle, FEW)
@@ -131,7 +131,7 @@ def test_few_runs_that_agree_do_not_fail_a_level_that_holds() -> None:
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_populations_know_their_truth(name: str) -> None:
+def test_populations_have_exact_truth(name: str) -> None:
     people: Population = NUMBERS[name](None).spread(5_000)
     each, rounds = np.repeat(people.values, people.held), np.array(people.rounds)
     assert people.people == len(each) == 5_000

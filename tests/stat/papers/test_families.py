@@ -1,4 +1,4 @@
-"""Counts that are drawn for a whole group of people have the law of counts over reports: means and covariances."""
+"""Counts drawn for groups of people: the means and covariances of counts over reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fits(draws: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_passed_subsets_have_the_law_of_subsets(size: int) -> None:
+def test_passed_subsets_are_distributed_like_subsets(size: int) -> None:
     oracle, held = SubsetSelection(0.8, 6, subset_size=size), np.array([200, 0, 100, 5, 0, 95])
     many = np.tile(held, (20_000, 1))
     draws = passed_subsets(many, size, float(oracle.p), np.random.default_rng(1))
@@ -86,7 +86,7 @@ def test_a_family_is_drawn_as_it_is_asked(make: object, passing: int, monkeypatc
         assert abs(answered.mean() - PEOPLE / 3) < 5 * np.sqrt(PEOPLE * 2 / 9 / runs)
 
 
-def test_tallies_are_those_of_the_survey() -> None:
+def test_tallies_match_the_survey() -> None:
     survey = Survey(EachOf(ListedSets(RECORD, (("a",), ("a", "b"))), lambda d: SubsetSelection(1.0, d)))
     drawn = collect_records(survey, records(), np.random.default_rng(0))
     asked = survey.tally(survey.randomize(records().to_arrow(), SeededForExperiments(0)))

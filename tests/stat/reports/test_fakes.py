@@ -1,4 +1,4 @@
-"""With uniform fakes among the reports: no bias, intervals that cover, tests that hold their level; short seeds."""
+"""Estimates with uniform fakes: no bias, coverage of intervals, level of tests; short seeds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_short_seeds_hash_like_a_random_function() -> None:
 
 
 @pytest.mark.parametrize("buckets", [2, 5, 55])
-def test_two_values_collide_with_one_in_g_over_sequential_seeds(buckets: int) -> None:
+def test_values_collide_with_probability_1_over_g_for_sequential_seeds(buckets: int) -> None:
     seeds = SHORT.expand(np.arange(1 << 20, dtype=np.uint64))
     chance = float(OLH(1.0, 2, buckets).bucket_moment(2))
     for a, b in ((0, 1), (7, 2**20), (2**40, 2**41)):
@@ -60,7 +60,7 @@ def test_two_values_collide_with_one_in_g_over_sequential_seeds(buckets: int) ->
 
 
 @pytest.mark.parametrize("oracle", [GRR(2.0, 20), OLH(2.0, 20, seed_bytes=4)], ids=lambda o: o.name)
-def test_what_comes_out_of_a_ring_is_read_without_bias(oracle: PureOracle) -> None:
+def test_estimates_from_a_ring_are_unbiased(oracle: PureOracle) -> None:
     """People's reports and fakes through the ring: no bias; and the thesis's (9.5) is biased for hashing."""
     survey, ring = Survey(oracle), ring_of(Survey(oracle))
     people, fakes, d = 40_000, 30_000, 20
@@ -144,7 +144,7 @@ def test_differences_hold_their_level_with_fakes(oracle: PureOracle) -> None:
     assert 0.88 < covered / 1000 < 0.97
 
 
-def test_without_fakes_on_either_side_the_saddlepoint_is_the_likelihood() -> None:
+def test_saddlepoint_without_fakes_matches_the_likelihood() -> None:
     """One fake hardly changes a p-value: the two ways to work it out agree."""
     oracle, random = GRR(1.0, 6), np.random.default_rng(7)
     sides = [
@@ -158,7 +158,7 @@ def test_without_fakes_on_either_side_the_saddlepoint_is_the_likelihood() -> Non
     assert np.allclose(np.log(found), np.log(known), atol=0.2, rtol=0.05)
 
 
-def test_a_study_of_files_with_fakes_is_a_study_of_people() -> None:
+def test_study_of_files_with_fakes_counts_people() -> None:
     oracle = GRR(3.0, 3)
     survey, ring = Survey(oracle), ring_of(oracle)
     fakes = Reports(survey.task, survey.layout, ring.decode(ring.uniform(500, SeededForExperiments(8))))

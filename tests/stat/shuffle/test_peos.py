@@ -1,4 +1,4 @@
-"""Estimates from what comes out of PEOS: those of the mechanism alone in distribution, fakes removed without bias."""
+"""Estimates from the outcome of PEOS: the distribution of the mechanism alone, without bias from fakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one shuffler can do in a sequential shuffle: fakes that are not uniform move the result and pass every check."""
+"""Poisoning of a sequential shuffle: skewed fakes of one shuffler move the result and pass every check."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def standard_error() -> float:
     return sqrt(variance) / PEOPLE / (p - q)
 
 
-def test_honest_shufflers_leave_the_estimate_where_it_belongs() -> None:
+def test_honest_shufflers_keep_the_estimate_unbiased() -> None:
     assert mean_fits(collected(None), float((TRUTH == TARGET).mean()), standard_error())
 
 
 @pytest.mark.parametrize("skewed", [0, 2])
-def test_one_skewed_shuffler_moves_it_by_what_its_fakes_weigh(skewed: int) -> None:
+def test_skewed_shuffler_shifts_the_estimate_by_its_fakes(skewed: int) -> None:
     truth, found = float((TRUTH == TARGET).mean()), collected(skewed)
     p, q = float(ORACLE.p), float(ORACLE.q)
     moved = fakes_of(FAKES, 3, skewed) * (1 - 1 / DOMAIN) / PEOPLE / (p - q)

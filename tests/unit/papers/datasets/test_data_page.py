@@ -1,4 +1,4 @@
-"""The page about data says what the loaders do; its checksums are those of the files, where there is a folder."""
+"""docs/data.md and the checksums of the data files match the loaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions of numbers over people: re-binning, people who stand for all, draws, files and stand-ins."""
+"""Distributions of numbers: re-binning, representative people, samples, files and synthetic replacements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def counted(values: Any, data: Numbers, buckets: int) -> Any:
 # -- histograms --------------------------------------------------------------------------------------------------------
 
 
-def test_fewer_buckets_are_sums_and_others_are_cut_in_proportion() -> None:
+def test_rebinning_sums_or_splits_buckets() -> None:
     data = some([1, 0, 4, 3])
     assert data.people == 8
     assert data.histogram(4).tolist() == data.frequencies.tolist() == [0.125, 0.0, 0.5, 0.375]
@@ -49,7 +49,7 @@ def test_fewer_buckets_are_sums_and_others_are_cut_in_proportion() -> None:
 
 
 @pytest.mark.parametrize("buckets", [7, 256, 1024])
-def test_any_number_of_buckets_keeps_the_law(buckets: int) -> None:
+def test_rebinning_keeps_the_distribution(buckets: int) -> None:
     data = datasets.flight_times()
     made = data.histogram(buckets)
     assert made.sum() == pytest.approx(1.0)
@@ -62,7 +62,7 @@ def test_any_number_of_buckets_keeps_the_law(buckets: int) -> None:
 # -- people ------------------------------------------------------------------------------------------------------------
 
 
-def test_people_who_stand_for_all_are_all_when_they_are_as_many() -> None:
+def test_representative_people_are_all_people_at_full_size() -> None:
     data = some([3, 0, 0, 2, 1])
     assert counted(data.spread(6), data, 5).tolist() == data.held.tolist()
     assert counted(data.spread(3), data, 5).sum() == 3
@@ -72,7 +72,7 @@ def test_people_who_stand_for_all_are_all_when_they_are_as_many() -> None:
 
 
 @pytest.mark.parametrize("loader", [*LOADERS, datasets.beta_numbers, datasets.bimodal_numbers])
-def test_people_who_stand_for_all_have_the_law_of_the_data(loader: Callable[..., Numbers]) -> None:
+def test_representative_people_have_the_distribution_of_the_data(loader: Callable[..., Numbers]) -> None:
     """No worse than 1 / n in any prefix, where people drawn at random are off by about 0.9 / sqrt(n)."""
     data, n = loader(), 50_000
     truth = data.histogram(256)
@@ -102,7 +102,7 @@ def test_draws_follow_the_histogram() -> None:
 # -- laws --------------------------------------------------------------------------------------------------------------
 
 
-def test_beta_is_drawn_from_its_law_and_kept_apart() -> None:
+def test_beta_distribution_matches_its_law() -> None:
     values = datasets.beta_people(seed=2)
     assert stats.kstest(values, stats.beta(5, 2).cdf).pvalue > ALPHA
     assert stats.kstest(values, stats.beta(5.5, 2).cdf).pvalue < ALPHA
@@ -167,7 +167,7 @@ def test_a_folder_without_the_file_is_refused(loader: Callable[..., Numbers], tm
     assert loader().stand_in
 
 
-def test_stand_ins_have_the_size_and_the_character() -> None:
+def test_synthetic_replacements_resemble_the_data() -> None:
     income, wages, times = datasets.income(), datasets.wages(), datasets.flight_times()
     assert (income.people, wages.people, times.people) == (20_787_122, 177_714, 3_000_000)
     assert all((data.held >= 0).all() for data in (income, wages, times))

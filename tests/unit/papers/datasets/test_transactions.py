@@ -36,7 +36,7 @@ def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_folder")
-def test_transactions_come_from_a_folder_or_a_stand_in(tmp_path: Path) -> None:
+def test_transactions_from_a_folder_and_synthetic(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     from veil_papers import datasets
