@@ -167,7 +167,7 @@ def _symmetric(domain: DomainLike, m: float) -> SUE:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A yardstick: a trusted collector that adds Laplace's noise of scale 2 / epsilon to exact counts.
+    """A baseline: a trusted collector that adds Laplace noise of scale 2 / epsilon to exact counts.
 
     >>> Laplace(0.5).variance(1_000)
     3.2e-05
@@ -189,7 +189,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class UniformGuess:
-    """A yardstick: nobody is asked, and every value is said to be equally frequent.
+    """A baseline that asks nobody and estimates equal frequencies (Base in the thesis).
 
     >>> UniformGuess().error(np.array([30, 10]))
     0.0625

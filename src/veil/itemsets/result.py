@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MiningRound:
-    """One round, as it went: what was asked for, of how many people, through what, padded to which length."""
+    """One round of mining: its name, people, mechanism, number of candidates and padding length."""
 
     name: str
     people: int

@@ -39,7 +39,7 @@ _PLAN = "plan.json"
 
 
 class PartyCollection:
-    """What a plan is about: its study, and the way between reports and integers of the ring."""
+    """The study of a plan, the encoding of its reports as integers of the ring, and the files of its outcome."""
 
     def __init__(self, plan: CollectionPlan) -> None:
         self.plan = plan

@@ -31,7 +31,7 @@ Submissions = list[tuple[bytes, int]]
 
 @dataclass(frozen=True)
 class ShufflerCosts:
-    """What one shuffler's part of an attempt took: seconds of its processor, bytes sent and received."""
+    """The cost of an attempt for one shuffler: seconds of its processor, bytes sent and received."""
 
     seconds: float
     sent: int
@@ -39,7 +39,7 @@ class ShufflerCosts:
 
 
 class ShufflerStatus(NamedTuple):
-    """Where a shuffler stands: of how many people it holds shares; whether it is closed, or has forgotten them."""
+    """The state of a shuffler: people whose shares it stores; True if it is closed, or has deleted its shares."""
 
     people: int
     closed: bool
@@ -48,7 +48,7 @@ class ShufflerStatus(NamedTuple):
 
 @dataclass(frozen=True)
 class ShuffleOutcome:
-    """What came out: mixed reports of so many people, the plan's fakes among them, and what it took."""
+    """The outcome of a shuffle: mixed reports of `people` people with the plan's fakes among them, and its costs."""
 
     elements: Elements
     people: int
