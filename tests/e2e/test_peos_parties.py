@@ -176,8 +176,8 @@ def test_a_silent_shuffler_is_named(tmp_path: Path) -> None:
 SERVER_STAGES = ["closing the collection", "waiting for the shufflers", "opening the outcome", "acknowledging"]
 SERVER_CODE = (
     "import sys, asyncio; from pathlib import Path; from tests.support.party import watch;"
-    "from veil.shuffle.coordinator import Coordinator; from veil.shuffle.settings import Settings;"
-    "from veil.shuffle.protocol import protocol_of; s = Settings.read(Path(sys.argv[1]));"
+    "from veil.shuffle.coordinator import Coordinator; from veil.shuffle.settings import PartySettings;"
+    "from veil.shuffle.protocol import protocol_of; s = PartySettings.read(Path(sys.argv[1]));"
     "watch(Path(sys.argv[1]).parent / 'fail');"
     "keep = lambda out: (s.folder.mkdir(parents=True), out.elements.tofile(s.folder / 'kept'));"
     "asyncio.run(Coordinator(s, protocol_of(s.plan, s.secret)).run(keep))"
