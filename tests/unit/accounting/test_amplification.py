@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.significance import mean_fits, variance_fits
+from tests.support.golden import golden_rows
 
 from veil import GRR, OLH, OUE, SHE, SUE, Bits, HadamardResponse, SquareWave, SubsetSelection, Text, simulate
 from veil.accounting import (
@@ -39,8 +38,7 @@ from veil.mechanisms import Mechanism, RandomProjection, StochasticRounding
 from veil.planning import Central, Wishes, plan
 from veil.study import study_from_json
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "table_9_2_solh.csv"
-TABLE = list(csv.DictReader(GOLDEN.read_text().splitlines()))
+TABLE = golden_rows("table_9_2_solh.csv")
 BLANKETS: list[tuple[int, float, Mechanism, float]] = [
     (1_000_000, 1e-8, GRR(1.0, 100), 0.00087),
     (1_000_000, 1e-8, OLH(1.0, 1000, 4), 0.00343),

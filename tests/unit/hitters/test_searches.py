@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.golden import golden_rows
 
 from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, simulate
 from veil.engines import DrawnCollection, FileCollection, MemoryCollection
@@ -36,8 +36,6 @@ from veil.metrics import f1
 from veil.study.continuations import Continuations, spelled, start
 from veil_papers.datasets import exponential_bits, first_names
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "table_4_1_sensitivity_threshold.csv"
-
 
 def people(seed: int = 0, count: int = 20_000, bits: int = 24) -> tuple[Any, list[int]]:
     return exponential_bits(count, bits, seed, scale=0.5)
@@ -48,8 +46,7 @@ def sigma(epsilon: float) -> float:
 
 
 def test_sensitivity_threshold_matches_table_4_1() -> None:
-    with GOLDEN.open() as file:
-        rows = list(csv.DictReader(file))
+    rows = golden_rows("table_4_1_sensitivity_threshold.csv")
     assert len(rows) == 32
     for row in rows:
         found = sensitivity_threshold(sigma(float(row["epsilon"])), 2.0 ** int(row["m"]), int(row["n"]))

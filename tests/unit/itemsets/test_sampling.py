@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.golden import golden_rows
 
 from veil import GRR, OLH, Items, Question, Survey
 from veil.entropy import SeededForExperiments
@@ -20,15 +19,10 @@ from veil.itemsets import PSFO, Adap, SetSizes, hashed_load, read_sizes
 from veil.mechanisms import BLH, OUE, LinearHashing, Piecewise, RandomProjection, SubsetSelection
 from veil.view import SampleContained, SampleItem
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 
-
-def golden(name: str) -> list[dict[str, str]]:
-    with (GOLDEN / name).open() as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.mark.parametrize("row", golden("table_5_1_grr_amplification.csv"), ids=lambda r: f"{r['epsilon']}-{r['ell']}")
+@pytest.mark.parametrize(
+    "row", golden_rows("table_5_1_grr_amplification.csv"), ids=lambda r: f"{r['epsilon']}-{r['ell']}"
+)
 def test_amplified_epsilon_matches_table_5_1(row: dict[str, str]) -> None:
     asked = PSFO(int(row["ell"]), GRR, float(row["epsilon"]), 1_000)
     assert f"{asked.mechanism.epsilon:.2f}" == row["epsilon_prime"]
@@ -38,7 +32,7 @@ def test_amplified_epsilon_matches_table_5_1(row: dict[str, str]) -> None:
 def test_hashed_load_matches_table_5_2() -> None:
     """The theorem's best eps' is nowhere below the table, and mostly equal to it."""
     equal = 0
-    rows = golden("table_5_2_olh_amplification.csv")
+    rows = golden_rows("table_5_2_olh_amplification.csv")
     for row in rows:
         asked = PSFO(int(row["ell"]), OLH, float(row["epsilon"]), 1_000, delta=float(row["delta"]))
         assert asked.mechanism.epsilon > float(row["epsilon_prime"]) - 0.005

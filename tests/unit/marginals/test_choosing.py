@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from tests.support.golden import golden_rows
 
 from veil import Categories, Record, simulate
 from veil.errors import ParameterError
@@ -29,12 +28,6 @@ from veil.marginals.choosing import (
 )
 from veil.marginals.covering import covering_design
 
-GOLDEN = Path(__file__).parents[2] / "golden"
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader((GOLDEN / name).read_text().splitlines()))
-
 
 def cut(value: float) -> str:
     """Five digits after the point, the rest cut off: 0.000767 is printed as 0.00076."""
@@ -42,7 +35,7 @@ def cut(value: float) -> str:
 
 
 def test_sizes_match_section_6_2_3() -> None:
-    printed = rows("section_6_2_3_calm_parameters.csv")
+    printed = golden_rows("section_6_2_3_calm_parameters.csv")
     chosen = choose_sizes(2**16, 8, 3, 2.0)
     found = [row for row in chosen.rows if row.covers]
     assert len(found) == len(printed) == 2
@@ -58,7 +51,7 @@ def test_pairs_up_to_epsilon_1_4(epsilon: float) -> None:
     assert (choose_sizes(2**16, 8, 3, epsilon).s, choose_sizes(2**16, 8, 3, epsilon).t) == (2, 28)
 
 
-@pytest.mark.parametrize("line", rows("section_6_3_6_calm_choices.csv"))
+@pytest.mark.parametrize("line", golden_rows("section_6_3_6_calm_choices.csv"))
 def test_sizes_match_section_6_3_6(line: dict[str, str]) -> None:
     chosen = choose_sizes(int(line["n"]), int(line["attributes"]), int(line["k"]), float(line["epsilon"]))
     assert chosen.s == int(line["s"])

@@ -19,12 +19,9 @@ from veil.metrics import ks
 from veil_papers import datasets
 from veil_papers.datasets import Numbers
 
+pytestmark = pytest.mark.usefixtures("no_data_folder")
+
 LOADERS: list[Callable[..., Numbers]] = [datasets.income, datasets.wages, datasets.flight_times]
-
-
-@pytest.fixture(autouse=True)
-def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VEIL_DATA", raising=False)
 
 
 def some(held: list[int], lo: float = -10.0, hi: float = 30.0) -> Numbers:

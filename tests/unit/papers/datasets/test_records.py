@@ -16,12 +16,9 @@ from veil.errors import InputError
 from veil_papers import datasets
 from veil_papers.datasets import Records, Transactions
 
+pytestmark = pytest.mark.usefixtures("no_data_folder")
+
 LOADERS: list[Callable[..., Records]] = [datasets.adult, datasets.us_census]
-
-
-@pytest.fixture(autouse=True)
-def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VEIL_DATA", raising=False)
 
 
 @pytest.fixture

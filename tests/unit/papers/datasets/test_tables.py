@@ -15,10 +15,7 @@ from veil.errors import InputError
 from veil_papers import datasets
 from veil_papers.datasets import Records, Tabular
 
-
-@pytest.fixture(autouse=True)
-def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VEIL_DATA", raising=False)
+pytestmark = pytest.mark.usefixtures("no_data_folder")
 
 
 @pytest.fixture

@@ -30,12 +30,7 @@ def test_top_itemsets_match_plain_python(sets: list[frozenset[int]], k: int) -> 
     assert all(counts[itemset] == count for itemset, count in found.items())
 
 
-@pytest.fixture
-def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VEIL_DATA", raising=False)
-
-
-@pytest.mark.usefixtures("_no_folder")
+@pytest.mark.usefixtures("no_data_folder")
 def test_transactions_from_a_folder_and_synthetic(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
