@@ -16,7 +16,7 @@ from tests.support.warm_start import start
 from tests.support.world import World
 
 from veil.errors import PartyError
-from veil.shuffle.coordinator import Shuffled
+from veil.shuffle.coordinator import ShuffleOutcome
 from veil.shuffle.peos import Peos, Schedule
 from veil.shuffle.plan import DEVICE, SERVER
 from veil.shuffle.submissions import Submission, _leave, leave
@@ -37,7 +37,7 @@ def drawn(count: int, seed: int = 0) -> Elements:
     return np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
 
 
-def whole(found: tuple[Shuffled, Elements], reports: Elements) -> bool:
+def whole(found: tuple[ShuffleOutcome, Elements], reports: Elements) -> bool:
     """Whether the outcome is the reports and the fakes, exactly, in another order."""
     shuffled, fakes = found
     expected = np.concatenate([reports, fakes])
@@ -176,8 +176,8 @@ def test_a_silent_shuffler_is_named(tmp_path: Path) -> None:
 SERVER_STAGES = ["closing the collection", "waiting for the shufflers", "opening the outcome", "acknowledging"]
 SERVER_CODE = (
     "import sys, asyncio; from pathlib import Path; from tests.support.party import watch;"
-    "from veil.shuffle.coordinator import Coordinator; from veil.shuffle.settings import Settings;"
-    "from veil.shuffle.protocol import protocol_of; s = Settings.read(Path(sys.argv[1]));"
+    "from veil.shuffle.coordinator import Coordinator; from veil.shuffle.settings import PartySettings;"
+    "from veil.shuffle.protocol import protocol_of; s = PartySettings.read(Path(sys.argv[1]));"
     "watch(Path(sys.argv[1]).parent / 'fail');"
     "keep = lambda out: (s.folder.mkdir(parents=True), out.elements.tofile(s.folder / 'kept'));"
     "asyncio.run(Coordinator(s, protocol_of(s.plan, s.secret)).run(keep))"

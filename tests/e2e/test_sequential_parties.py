@@ -14,7 +14,7 @@ import pytest
 
 from veil.entropy import SeededForExperiments
 from veil.errors import PartyError, StoreError
-from veil.shuffle.coordinator import Coordinator, Shuffled
+from veil.shuffle.coordinator import Coordinator, ShuffleOutcome
 from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.rehearsal import free_addresses
 from veil.shuffle.sequential import Key, Sequential, SpotChecks, keys_in_plan, submissions_of, without_checks
@@ -70,11 +70,11 @@ class Parties:
         people = [Submission.of(protocol, group) for group in np.split(REPORTS, 30)]
         asyncio.run(leave(settings, protocol, [*people, *submissions_of(protocol, checks)]))
 
-    def shuffle(self, checks: SpotChecks, *, fail: bool = False) -> Shuffled:
+    def shuffle(self, checks: SpotChecks, *, fail: bool = False) -> ShuffleOutcome:
         """Run the collection; `fail` as a server does that cannot write the outcome down."""
         settings, kept = self.settings("server"), []
 
-        def keep(shuffled: Shuffled) -> None:
+        def keep(shuffled: ShuffleOutcome) -> None:
             kept.append(without_checks(shuffled, checks))
             if fail:
                 raise StoreError("the disk is full")

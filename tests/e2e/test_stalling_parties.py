@@ -18,7 +18,7 @@ from tests.support.warm_start import run
 from tests.support.world import World
 
 from veil.errors import PartyError
-from veil.shuffle.coordinator import Coordinator, Shuffled
+from veil.shuffle.coordinator import Coordinator, ShuffleOutcome
 from veil.shuffle.peos import Peos
 from veil.shuffle.plan import DEVICE, SERVER
 from veil.shuffle.protocol import Attempt
@@ -153,7 +153,7 @@ CASES: dict[str, tuple[str, Callable[..., Any], Any]] = {
 
 async def _stalls(world: World, name: str, how: Callable[..., Any], what: Any) -> None:
     """The run ends with the name of the party that stalled; with an honest one on the same disk it succeeds."""
-    kept: list[Shuffled] = []
+    kept: list[ShuffleOutcome] = []
     submissions = world.submissions(REPORTS, together=10)
     short: dict[str, Any] = {"silence": SILENCE, "limit": MAX_SECONDS}
 
@@ -196,7 +196,7 @@ async def _stalls(world: World, name: str, how: Callable[..., Any], what: Any) -
     assert sorted(kept[0].elements.tolist()) == sorted(expected)
 
 
-def _fakes(world: World, shuffled: Shuffled) -> list[int]:
+def _fakes(world: World, shuffled: ShuffleOutcome) -> list[int]:
     rest = list(shuffled.elements.tolist())
     for report in REPORTS.tolist():
         rest.remove(report)

@@ -16,7 +16,7 @@ from tests.support.in_memory import small_keys, small_plan
 from tests.support.warm_start import Started, start
 
 from veil.entropy import Keyed
-from veil.shuffle.coordinator import Coordinator, Shuffled
+from veil.shuffle.coordinator import Coordinator, ShuffleOutcome
 from veil.shuffle.peos import Peos, make_keys
 from veil.shuffle.plan import DEVICE, SERVER, CollectionPlan
 from veil.shuffle.rehearsal import free_addresses
@@ -111,11 +111,11 @@ class World:
     def leave(self, submissions: list[Submission]) -> None:
         asyncio.run(leave(self.settings(DEVICE), Peos(self.plan), submissions))
 
-    def shuffle(self, *, settings: PartySettings | None = None, **options: Any) -> tuple[Shuffled, Elements]:
+    def shuffle(self, *, settings: PartySettings | None = None, **options: Any) -> tuple[ShuffleOutcome, Elements]:
         """Run the collection to its end; the outcome, and the fakes that must be in it."""
-        found: list[tuple[Shuffled, Elements]] = []
+        found: list[tuple[ShuffleOutcome, Elements]] = []
 
-        def keep(shuffled: Shuffled) -> None:
+        def keep(shuffled: ShuffleOutcome) -> None:
             found.append((shuffled, self.fakes()))
 
         coordinator = Coordinator(settings or self.settings(SERVER), Peos(self.plan, self.secret))

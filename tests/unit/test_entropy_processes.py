@@ -274,10 +274,10 @@ def test_pools_of_processes_draw_independent_noise(tmp_path: Path, method: str) 
 @needs_fork
 def test_randomizers_computed_before_a_fork_are_not_used_by_the_child() -> None:
     pytest.importorskip("gmpy2")
-    from veil.shuffle.peos.dgk import Pool, make_keys
+    from veil.shuffle.peos.dgk import RandomizerPool, make_keys
 
     public, _ = make_keys(32, 512)
-    pool = Pool(public)
+    pool = RandomizerPool(public)
     pool.fill(4)
 
     def take() -> list[str]:

@@ -1,19 +1,19 @@
-"""Delta of the privacy blanket, computed by a Fourier transform between two certified bounds.
+"""Certified bounds on the delta of the privacy blanket, computed by a Fourier transform.
 
 After a shuffle of n reports, for a ratio E = e^eps between two neighbouring populations,
 
     delta(E) <= E[(Z_1 + ... + Z_n)+] / n,    Z = a - E a' with the probabilities of `Blanket.atoms`, and 0 otherwise
 
-(Balle, Bell, Gascon and Nissim 2019, Lemma 5.3, divided by gamma). The right side is what is computed here:
+(Balle, Bell, Gascon and Nissim 2019, Lemma 5.3, divided by gamma). This module computes the right side:
 
 - Z is moved to a lattice without changing its mean, each value to its two neighbours. That is a spread in the convex
-  order, and (.)+ is convex: the lattice gives an upper bound. How much it may give too much is bounded below.
-- The law of the sum is tilted by e^(theta z), so that its middle lies at 0: digits are then relative to the answer,
-  however small delta is.
-- What the transform leaves out (tails), folds in (wrap-around) and rounds is bounded and goes to the safe side.
+  order, and (.)+ is convex: the lattice gives an upper bound. A lower bound limits the excess.
+- The distribution of the sum is tilted by e^(theta z), so that its middle lies at 0: digits are then relative to the
+  result, however small delta is.
+- The parts that the transform leaves out (tails), folds in (wrap-around) and rounds are bounded on the safe side.
 
-With fake reports, drawn from the blanket with another probability, the one person's report hides among those too: it is
-one of M = 1 + Bin(n - 1, gamma) + Bin(fakes, share) reports from the blanket, and delta(E) <= E[g(M)] with g(m) =
+With fake reports, drawn from the blanket with another probability, the report of one person hides among those too: it
+is one of M = 1 + Bin(n - 1, gamma) + Bin(fakes, share) reports from the blanket, and delta(E) <= E[g(M)] with g(m) =
 E[(L_1 + ... + L_m)+] / m, L = gamma Z given that the report is from the blanket. g falls: the mean of m values is the
 expected mean of m of m + 1 values, and (.)+ is convex. Now let T be the expectation of the positive part of the sum
 over n people and all fakes. By size-biasing, one of the reports from the blanket is a person's, or a fake:
@@ -21,8 +21,8 @@ over n people and all fakes. By size-biasing, one of the reports from the blanke
     T = n gamma E[g(M)] + fakes share E[g(M')],    M' = 1 + Bin(n, gamma) + Bin(fakes - 1, share)
 
 and where gamma <= share, M' is at most as large as M: E[g(M)] <= T / (n gamma + fakes share). One transform is enough.
-The same for n - 1 people and one fake more has E[g(M)] in its second place, and bounds it from below. A gamma above the
-share is taken for the share: what is not said to be from the blanket may be told to whoever attacks.
+The same expression for n - 1 people and one more fake has E[g(M)] in its second place, and bounds it from below. A
+gamma above the share is replaced by the share: reports that do not count as blanket may be revealed to an attacker.
 """
 
 from __future__ import annotations
@@ -49,10 +49,13 @@ _MOST_FAKES = 10**11
 _UNIT = 2.0**-53
 _TAIL = 1e-18
 """What the tilted sum may exceed the window with: far below the rounding of doubles."""
+
 _LEFT_OUT = -90.0
 """Powers below e^-90 are not worth computing."""
+
 _LEAST = -600.0
 """Below e^-600 delta is not told."""
+
 _TINY = 1e-300
 _MOST_WINDOWS = 60
 _MOST_POINTS = 1 << 22
@@ -117,10 +120,12 @@ def delta_of(
     many = sum(count for count, _ in groups)
 
     def bracket(size: int) -> Bracket:
-        found = _Sum(blanket, groups, ratio, size).bracket
+        found = _TiltedSum(blanket, groups, ratio, size).bracket
         if len(groups) == 1 or points is not None:
             return found if len(groups) == 1 else Bracket(0.0, found.high)
-        return Bracket(min(_Sum(blanket, _one_more_fake(groups), ratio, size).bracket.low, found.high), found.high)
+        return Bracket(
+            min(_TiltedSum(blanket, _one_more_fake(groups), ratio, size).bracket.low, found.high), found.high
+        )
 
     if points is not None:
         return bracket(max(points, _points(many, 64)))
@@ -151,7 +156,7 @@ def _points(users: int, fine: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _TiltedSum:
     """The sum of Z over all reports on a lattice, tilted."""
 
     blanket: Blanket

@@ -1,4 +1,4 @@
-"""What a shuffle makes of a mechanism's promise, and the largest local epsilon that keeps a central one."""
+"""Central guarantees of a mechanism after a shuffle, and the largest local epsilon for a central guarantee."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Method = Literal["blanket", "clones", "thesis", "small-epsilon", "binary"]
 _EXACT = 1e-4
 """Epsilons are searched to this share of themselves."""
+
 _MOST_STEPS, _MOST_TRIES = 60, 8
 _COARSE = 1 << 16
 """Points of the transforms that a search makes; its end is certified by a finer one."""

@@ -1,12 +1,11 @@
-"""The privacy blanket of a mechanism: what every report says whatever is held (Balle, Bell, Gascon and Nissim 2019).
+"""The privacy blanket of a mechanism (Balle, Bell, Gascon and Nissim 2019), and a fast approximation of its delta.
 
-Each person's report comes, with probability gamma, from one distribution that does not depend on what they hold. After
-a shuffle nobody knows which reports these are, and one person's report hides among them.
+With probability gamma, a person's report comes from one distribution that does not depend on the value held: the
+blanket. After a shuffle nobody knows which reports these are, and the report of one person hides among them.
 
-Delta of the blanket in microseconds, by a saddlepoint: for searches, whose ends the accountant certifies.
-
-The accountant tilts the law of the sum and transforms it. Here the tilted law is taken for a normal one, which it is
-almost; nothing is certified, and a delta of 1e-9 is right to a few parts in a hundred.
+`rough_delta` approximates delta in microseconds by a saddlepoint, for searches whose result the accountant certifies.
+The accountant tilts the distribution of the sum and transforms it; here the tilted distribution is taken to be normal,
+which it almost is. Nothing is certified, and a delta of 1e-9 has an error of a few parts in a hundred.
 """
 
 from __future__ import annotations
@@ -20,6 +19,15 @@ from veil.errors import ParameterError
 
 if TYPE_CHECKING:
     from veil.mechanisms import Mechanism, PureOracle, SquareWave
+
+
+Kinds = tuple[tuple[float, float], ...]
+Atoms = tuple[tuple[float, float], ...]
+_MOST_STEPS = 60
+_FAR = 1e18
+"""More fakes than anybody would add."""
+
+_CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -135,12 +143,6 @@ def _of_wave(wave: SquareWave) -> Blanket:
     return Blanket(ratio, Fraction(wave.plateau, wave.outputs), Fraction(overlap, wave.outputs))
 
 
-_MOST_STEPS = 60
-_FAR = 1e18
-"""More fakes than anybody would add."""
-_CLOSE = 1e-9
-
-
 def rough_delta(power: float, buckets: int, ratio: float, users: float, fakes: float, *, hashed: bool) -> float:
     """ln delta of GRR (or local hashing) with e^eps_l = `power`, n people, so many fakes and a ratio of e^eps.
 
@@ -188,10 +190,6 @@ def fewest_fakes(power: float, buckets: int, epsilon: float, users: float, delta
     if over(math.log(_FAR)) > 0:
         return math.inf
     return math.exp(brentq(over, 0.0, math.log(_FAR), xtol=1e-7))
-
-
-Kinds = tuple[tuple[float, float], ...]
-Atoms = tuple[tuple[float, float], ...]
 
 
 def _tilted(kinds: Kinds, atoms: Atoms) -> tuple[float, float, float]:

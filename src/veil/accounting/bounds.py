@@ -1,7 +1,7 @@
-"""Bounds in closed form on what a shuffle is worth, each with the condition that it needs.
+"""Closed-form bounds on the central epsilon of n shuffled reports at a delta, with their conditions.
 
-Those of the thesis (Table 9.1, Theorems 9.2.1, 9.3.1 and 9.3.2, Corollaries 9.5.2 and 9.5.3) are for single mechanisms
-and loose; the clones of 2021 are for any. All give the central epsilon of n shuffled reports at a delta.
+The bounds of the thesis (Table 9.1, Theorems 9.2.1, 9.3.1 and 9.3.2, Corollaries 9.5.2 and 9.5.3) are for single
+mechanisms and loose; the clones of 2021 are for any mechanism.
 """
 
 from __future__ import annotations

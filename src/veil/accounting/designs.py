@@ -1,4 +1,4 @@
-"""Which oracle to ask through when reports are shuffled: the least variance for a central promise."""
+"""The choice of an oracle for shuffled reports: the least variance for a central guarantee."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from veil.privacy import check_epsilon
 Bound = Literal["blanket", "thesis"]
 _MOST_SUBSETS = 1 << 16
 """A subset is sent as one bit per value: beyond this many values it is not thought of."""
+
 _MOST_BUCKETS = 1 << 24
 
 
@@ -111,6 +112,7 @@ def _designs(
 
 Kept = Callable[[Callable[[float], FrequencyOracle]], FrequencyOracle]
 """From an oracle for each local epsilon to the one whose epsilon is the largest that is allowed."""
+
 Error = Callable[[FrequencyOracle], float]
 
 

@@ -1,19 +1,17 @@
-"""What fake reports are worth: uniform ones that shufflers mix with those of people, together (thesis 9.5).
+"""Central guarantees and errors where shufflers add uniform fake reports (thesis 9.5), and the shuffler of a study.
 
-A fake says nothing about anybody, and looks like everybody's: one person's report hides among the fakes even where the
-server and all other people compare what they know. For GRR and OLH the blanket is the uniform law of all reports, so a
-fake is a report from the blanket for certain, or almost:
+A fake report says nothing about anybody, and looks like a real one. The report of one person hides among the fakes even
+if the server and all other people combine what they know. For GRR and OLH the blanket is the uniform distribution of
+all reports, so a fake is, exactly or almost, a report from the blanket:
 
-- Reports travel as integers modulo 2^l. A fake is a uniform one, and stands for a value (GRR) or for a bucket of a
-  uniform seed's hash function (OLH); a device draws uniformly among the integers that stand for its report. Given what
-  it stands for, an integer says nothing more, so that the server might as well see values or buckets.
+- Reports travel as integers modulo 2^l. A fake is a uniform one, and stands for a value (GRR) or for a bucket of the
+  hash function of a uniform seed (OLH); a device draws uniformly among the integers that stand for its report. Given
+  the value or bucket, an integer carries no information, so the server might as well see values or buckets.
 - Of 2^b integers (b = 64 for GRR, the 32 low bits for OLH), some of d' buckets have one more than others. Each has a
-  share of at least floor(2^b / d') / 2^b, `least_share`. A fake's law is therefore a mixture: with probability d' *
-  least_share it is uniform, else something that does not depend on anybody's value and may be told to whoever attacks.
-  So a fake is taken for a report that is from the blanket with probability d' * least_share, as a person's is with
-  probability gamma.
-
-A shuffler, as a study knows it: how many reports it mixes, and which promise people rely on it for.
+  share of at least floor(2^b / d') / 2^b, `least_share`. The distribution of a fake is therefore a mixture: uniform
+  with probability d' * least_share, otherwise independent of anybody's value, and it may be revealed to an attacker. So
+  a fake counts as a report that is from the blanket with probability d' * least_share, where a person's report has
+  gamma.
 """
 
 from __future__ import annotations
@@ -39,6 +37,67 @@ if TYPE_CHECKING:
 FakeBound = Literal["blanket", "thesis"]
 _RING_BITS, _BUCKET_BITS = 64, 32
 """Of all integers, and of the part of them that stands for a bucket of local hashing."""
+
+
+@dataclass(frozen=True)
+class Shuffler:
+    """Reports are mixed with those of at least `users` people before anybody reads them; promises hold up to `delta`.
+
+    Where shufflers add uniform fake reports (PEOS), `fakes` is how many they add together. One person is then hidden
+    among these even if all other people tell the server what they sent.
+
+    >>> from veil import GRR
+    >>> Shuffler(10_000, 1e-6).central(GRR(1.0, 100)).epsilon < 0.0072
+    True
+    >>> Shuffler(10_000, 1e-6, fakes=5_000).among_fakes(GRR(1.0, 100)).epsilon < 0.0105
+    True
+    """
+
+    users: int
+    delta: float
+    fakes: int = 0
+    kind: ClassVar[str] = "shuffler"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "users", check_users(self.users))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        object.__setattr__(self, "fakes", Fakes(self.fakes).count)
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Refuse a mechanism whose promise behind this shuffler is not known."""
+        if self.fakes:
+            check_fakeable(mechanism)
+        blanket_of(mechanism)
+
+    def central(self, mechanism: Mechanism, people: int | None = None) -> ShuffleGuarantee:
+        """The promise towards whoever sees only mixed reports; `people`, where fewer came than were promised."""
+        users = self.users if people is None else min(people, self.users)
+        if not self.fakes:
+            return amplify(mechanism, users, self.delta)
+        if users < 2:  # nobody else to hide among
+            return self.among_fakes(mechanism)
+        return against_server(mechanism, users, self.fakes, self.delta)
+
+    def among_fakes(self, mechanism: Mechanism) -> ShuffleGuarantee:
+        """The promise towards the server and all other people together: without fakes, the local one."""
+        self.check(mechanism)
+        return against_server_and_users(mechanism, self.fakes, self.delta)
+
+    def to_json(self) -> Json:
+        """As it stands in a study file; fakes only where there are some."""
+        added = {"fakes": self.fakes} if self.fakes else {}
+        return {"kind": self.kind, "users": self.users, "delta": decimal_text(self.delta), **added}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Shuffler:
+        """The same backwards, strictly."""
+        if isinstance(document, dict) and "fakes" in document:
+            users, delta, fakes = take(document, cls.kind, "users", "delta", "fakes")
+            if fakes == 0:
+                raise WireError("a shuffler without fakes does not name them")
+            return cls(users, number(delta), fakes)
+        users, delta = take(document, cls.kind, "users", "delta")
+        return cls(users, number(delta))
 
 
 def against_server(
@@ -155,64 +214,3 @@ def _check(mechanism: Mechanism, fakes: int, bound: str) -> None:
         raise ParameterError('a bound is "blanket" or "thesis"')
     check_fakeable(mechanism)
     Fakes(fakes)  # refuses what is no number of fakes
-
-
-@dataclass(frozen=True)
-class Shuffler:
-    """Reports are mixed with those of at least `users` people before anybody reads them; promises hold up to `delta`.
-
-    Where shufflers add uniform fake reports (PEOS), `fakes` is how many they add together. One person is then hidden
-    among these even if all other people tell the server what they sent.
-
-    >>> from veil import GRR
-    >>> Shuffler(10_000, 1e-6).central(GRR(1.0, 100)).epsilon < 0.0072
-    True
-    >>> Shuffler(10_000, 1e-6, fakes=5_000).among_fakes(GRR(1.0, 100)).epsilon < 0.0105
-    True
-    """
-
-    users: int
-    delta: float
-    fakes: int = 0
-    kind: ClassVar[str] = "shuffler"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "users", check_users(self.users))
-        object.__setattr__(self, "delta", check_delta(self.delta))
-        object.__setattr__(self, "fakes", Fakes(self.fakes).count)
-
-    def check(self, mechanism: Mechanism) -> None:
-        """Refuse a mechanism whose promise behind this shuffler is not known."""
-        if self.fakes:
-            check_fakeable(mechanism)
-        blanket_of(mechanism)
-
-    def central(self, mechanism: Mechanism, people: int | None = None) -> ShuffleGuarantee:
-        """The promise towards whoever sees only mixed reports; `people`, where fewer came than were promised."""
-        users = self.users if people is None else min(people, self.users)
-        if not self.fakes:
-            return amplify(mechanism, users, self.delta)
-        if users < 2:  # nobody else to hide among
-            return self.among_fakes(mechanism)
-        return against_server(mechanism, users, self.fakes, self.delta)
-
-    def among_fakes(self, mechanism: Mechanism) -> ShuffleGuarantee:
-        """The promise towards the server and all other people together: without fakes, the local one."""
-        self.check(mechanism)
-        return against_server_and_users(mechanism, self.fakes, self.delta)
-
-    def to_json(self) -> Json:
-        """As it stands in a study file; fakes only where there are some."""
-        added = {"fakes": self.fakes} if self.fakes else {}
-        return {"kind": self.kind, "users": self.users, "delta": decimal_text(self.delta), **added}
-
-    @classmethod
-    def from_json(cls, document: Any) -> Shuffler:
-        """The same backwards, strictly."""
-        if isinstance(document, dict) and "fakes" in document:
-            users, delta, fakes = take(document, cls.kind, "users", "delta", "fakes")
-            if fakes == 0:
-                raise WireError("a shuffler without fakes does not name them")
-            return cls(users, number(delta), fakes)
-        users, delta = take(document, cls.kind, "users", "delta")
-        return cls(users, number(delta))

@@ -1,8 +1,8 @@
-"""How to ask where shufflers add fake reports: the least variance for three promises at once (thesis 9.5.4).
+"""The choice of an oracle and a number of fake reports: the least variance for three guarantees (thesis 9.5.4).
 
-For each oracle and local epsilon the fewest fakes that keep both central promises are the best, since fakes are noise.
-What is left is a search over the local epsilon and, for OLH, the number of buckets. It is made by a saddlepoint; its
-end is settled and certified by the accountant.
+For each oracle and local epsilon, the fewest fakes that keep both central guarantees are the best, since fakes are
+noise. The remaining search is over the local epsilon and, for OLH, the number of buckets. It uses the saddlepoint of
+`blanket`; the accountant certifies its result.
 """
 
 from __future__ import annotations
@@ -34,13 +34,17 @@ _MOST_BUCKETS = 1 << 16
 _FAKES_PER_USER = 10
 _EXACT = 1e-4
 """Central epsilons are kept by this share of themselves, so that whatever is rounded stays within them."""
+
 _USELESS = 0.5
 """A standard error of a share at which nothing is learnt."""
+
 _COARSE = 1 << 16
 """Points of the transforms that settle how many fakes there are."""
+
 _GRID = 6
 _REFINED = {False: 5, True: 24}
 """Golden sections around the best local epsilon of a grid: for each number of buckets, and for the best one."""
+
 _MOST_TRIES = 40
 _SEED_BYTES = 4
 """A report has to fit an integer of 64 bits: 32 for the seed, 32 for the bucket."""

@@ -1,6 +1,7 @@
-"""AUE: appended unary encoding (Balcer and Cheu 2020), which promises nothing until it is shuffled.
+"""Rivals and baselines behind a shuffler, for comparisons (thesis 9.3 and 9.6.2).
 
-The thesis's other methods behind a shuffler, and two yardsticks, for comparisons (9.3 and 9.6.2).
+AUE, appended unary encoding (Balcer and Cheu 2020), has no guarantee before the shuffle. RAP and SOLH are the thesis's
+methods; `Laplace` (a trusted collector) and `UniformGuess` are baselines.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from veil.reports.tally import Tally
 from veil.results.laws import AdditiveNoise
 from veil.tools.json_documents import Json
 
+Floats = NDArray[np.float64]
 _COINS_AT_ONCE = 1 << 22
 
 
@@ -113,9 +115,6 @@ class AUE(FrequencyOracle):
         return np.asarray(tally.counts / tally.weight - float(self.p))
 
 
-Floats = NDArray[np.float64]
-
-
 def random_reports(epsilon: float, users: int, delta: float) -> float:
     """m of the thesis: 1 / m of all other reports must be random at each value to keep a central epsilon (9.2.1).
 
@@ -168,7 +167,7 @@ def _symmetric(domain: DomainLike, m: float) -> SUE:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A yardstick: a trusted collector that adds Laplace's noise of scale 2 / epsilon to exact counts.
+    """A baseline: a trusted collector that adds Laplace noise of scale 2 / epsilon to exact counts.
 
     >>> Laplace(0.5).variance(1_000)
     3.2e-05
@@ -189,10 +188,10 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class Base:
-    """A yardstick: nobody is asked, and every value is said to be equally frequent.
+class UniformGuess:
+    """A baseline that asks nobody and estimates equal frequencies (Base in the thesis).
 
-    >>> Base().error(np.array([30, 10]))
+    >>> UniformGuess().error(np.array([30, 10]))
     0.0625
     """
 

@@ -288,7 +288,7 @@ def spot_checks(
 
     from veil.entropy import Batch
     from veil.errors import InputError
-    from veil.shuffle.collection import Collection
+    from veil.shuffle.collection import PartyCollection
     from veil.shuffle.protocol import protocol_of
     from veil.shuffle.sequential import SpotChecks, submissions_of
     from veil.shuffle.submissions import leave
@@ -297,7 +297,7 @@ def spot_checks(
     settings, sender = _read(config), _read(device)
     if settings.plan.protocol != "sequential":
         raise InputError("spot checks are for the sequential shuffle: this plan is for PEOS")
-    file = Collection(settings.plan).spot_checks(settings)
+    file = PartyCollection(settings.plan).spot_checks(settings)
     if file.exists():
         raise InputError(f"{file}: the server's accounts have reported in this collection")
     checks = SpotChecks.draw(count, Batch(), ring=settings.plan.ring)
@@ -326,17 +326,17 @@ def server(
 
     from veil.errors import PartyError
     from veil.files import count_rows
-    from veil.shuffle.collection import Collection
-    from veil.shuffle.coordinator import Coordinator, Shuffled
+    from veil.shuffle.collection import PartyCollection
+    from veil.shuffle.coordinator import Coordinator, ShuffleOutcome
     from veil.shuffle.protocol import protocol_of
 
     _log_lines(logging.WARNING)
     settings = _read_server(config)
-    collection = Collection(settings.plan)
+    collection = PartyCollection(settings.plan)
     coordinator = Coordinator(settings, protocol_of(settings.plan, settings.secret))
     outcome, found = collection.outcome(settings), []
 
-    def keep(shuffled: Shuffled) -> None:
+    def keep(shuffled: ShuffleOutcome) -> None:
         found.append(collection.keep(settings, shuffled))
 
     with _alone(settings):

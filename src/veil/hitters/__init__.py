@@ -1,15 +1,16 @@
-"""Heavy hitters: the most frequent values of a domain too large to list, from one report per person.
+"""Heavy hitters: the most frequent values of a domain that is too large to enumerate.
 
-    PEM                         longer and longer prefixes (thesis chapter 4): the one to take
-    pem1, tree_hist             its rivals by prefixes, one bit or one byte per round
-    shuffled_tree_hist          TreeHist behind a shuffler: everybody reports every prefix
-    SegmentPairs                pairs of segments (SPM)
-    MultipleChannel             one value per channel of a public hash (HASH)
-    PrivTrie                    a trie that grows round by round: a study of many rounds
-    Continuations, cut          the candidates that a search asks about
-    sensitivity_threshold       how frequent a value must be to be found
+Every person sends one report. The searches return a `HeavyHitters`; docs/hitters.md describes their accuracy.
 
-What comes out is a `HeavyHitters`. docs/hitters.md says what to expect.
+    PEM                            the prefix extending method (thesis chapter 4): the recommended search
+    pem1, tree_hist, PrivTrie      other searches by prefixes
+    SegmentPairs, MultipleChannel  searches by pairs of segments (SPM) and by channels of a public hash (HASH)
+    shuffled_tree_hist             TreeHist behind a shuffler: each person reports every prefix, as `EveryPrefix`
+    PrefixSearch, HitterSearch     base classes of searches
+    HeavyHitters, SearchRound      the result, and one round of a search
+    Continuations, cut             the candidates of a round, and prefixes of codes
+    prefix_lengths, fewest_groups  the lengths of prefixes, and the number of groups of people
+    sensitivity_threshold          the frequency that a value needs to be found
 """
 
 from veil.hitters.pem import PEM, fewest_groups, prefix_lengths, sensitivity_threshold

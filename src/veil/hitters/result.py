@@ -1,4 +1,4 @@
-"""What a search for heavy hitters finds, and how it came to it."""
+"""Results of searches for heavy hitters: the values, their frequencies and intervals, and the rounds of the search."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Frequencies that fit a trie of kept prefixes: non-negative least squares.
+"""Searches through prefixes of increasing length that keep the frequent ones from round to round.
 
-A kept prefix's frequency is the sum over the kept values below it and, in text, of others: people under none of its
-kept children. Random strings have hardly any others below a frequent prefix, and the fit is sharper without. Never the
-mean over levels: false children of a frequent prefix would inherit its frequency.
+Each person reports the prefix of one randomly drawn length, once. The rounds take place at the collector, after all
+reports have been collected. PEM and its rivals differ in the lengths, and in the test of the last candidates.
 
-The frame of all searches by prefixes: longer and longer prefixes, the frequent ones kept from round to round.
-
-Each person reports the prefix of one length, drawn at random, once; the rounds are the collector's, offline. What
-differs between PEM and its rivals is which lengths there are and how the last candidates are tested.
+`fit_trie` fits non-negative frequencies to the trie of kept prefixes by least squares. The frequency of a kept prefix
+is the sum over its kept values plus, for text, a remainder of values that were not kept. Random bit strings have
+almost no remainder below a frequent prefix, and the fit is more accurate without one. Levels are not averaged: false
+children of a frequent prefix would inherit its frequency.
 """
 
 from __future__ import annotations
@@ -36,71 +35,11 @@ from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import prefix
 
 Floats = NDArray[np.float64]
-
-
-def fit_trie(
-    lengths: list[int],
-    codes: list[NDArray[Any]],
-    frequencies: list[Floats],
-    variances: list[Floats],
-    *,
-    others: bool,
-) -> Floats:
-    """The last level's frequencies that fit all levels best: not negative, a parent the sum of its children.
-
-    One list entry per level, the shortest prefixes first; each code's prefix is among the codes of the level before.
-    With `others` a parent may have people of its own, beyond its kept children.
-
-    >>> one, noise = np.array([1], dtype=np.uint64), [np.ones(1), np.ones(1)]
-    >>> fit_trie([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=False).round(6).tolist()
-    [0.4]
-    >>> fit_trie([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=True).round(6).tolist()
-    [0.3]
-    """
-    from scipy.optimize import minimize
-
-    parents = [_parents(codes[i], lengths[i], codes[i + 1], lengths[i + 1]) for i in range(len(codes) - 1)]
-    ends = np.cumsum([len(level) for level in codes])
-    weights = np.concatenate([1 / np.sqrt(v) for v in variances])
-    target = np.concatenate(frequencies) * weights
-    scale = float(weights.max())  # unknowns in standard errors: a well-scaled problem
-
-    def gathered(masses: Floats) -> Floats:
-        """A node's mass with all below it."""
-        levels = np.split(masses, ends[:-1])
-        for i in range(len(levels) - 1, 0, -1):
-            levels[i - 1] = levels[i - 1] + np.bincount(parents[i - 1], levels[i], len(levels[i - 1]))
-        return np.concatenate(levels)
-
-    def spread(slopes: Floats) -> Floats:
-        """A node's slope with all above it: the transpose."""
-        levels = np.split(slopes, ends[:-1])
-        for i in range(1, len(levels)):
-            levels[i] = levels[i] + levels[i - 1][parents[i - 1]]
-        return np.concatenate(levels)
-
-    def loss(masses: Floats) -> tuple[float, Floats]:
-        off = gathered(masses) * weights / scale - target
-        return 0.5 * float(off @ off), spread(off * weights / scale)
-
-    first = np.zeros(int(ends[-1]))
-    inner = len(first) - len(codes[-1])
-    bounds = [(0, None if others else 0)] * inner + [(0, None)] * len(codes[-1])
-    first[len(first) - len(codes[-1]) :] = np.maximum(frequencies[-1], 0) * scale
-    options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
-    solved = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return np.asarray(solved.x[len(first) - len(codes[-1]) :]) / scale
-
-
-def _parents(above: NDArray[Any], length: int, below: NDArray[Any], longer: int) -> NDArray[np.int64]:
-    where = {code.tobytes(): i for i, code in enumerate(above)}
-    return np.array([where[code.tobytes()] for code in cut(below, longer, length)], dtype=np.int64)
-
-
 Test = Literal["people", "budget"]
 Oracle = Literal["OLH", "PGR"]
 TESTED = 10
 """One person out of this number answers the final test, where people are split (section 4.4.1)."""
+
 _SLACK = 3.0  # standard errors that a prefix may lie below the threshold before the last round
 
 
@@ -302,6 +241,12 @@ def in_values(estimate: Estimate, order: NDArray[np.int64], domain: Bits | Text)
     return replace(chosen, domain=domain, candidates=codes, whole=False)
 
 
+def nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:
+    """An estimate of no values."""
+    none = domain.encode([0] if isinstance(domain, Bits) else [""])[:0]
+    return replace(estimate, domain=domain, frequencies=np.zeros(0), candidates=none, whole=False)
+
+
 def codes_of(estimate: Estimate) -> NDArray[Any]:
     """The codes that an estimate is about."""
     assert estimate.candidates is not None
@@ -312,10 +257,63 @@ def _chosen(estimate: Estimate, order: NDArray[np.int64]) -> Estimate:
     return replace(estimate, frequencies=estimate.frequencies[order], candidates=codes_of(estimate)[order])
 
 
-def nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:
-    """An estimate of no values."""
-    none = domain.encode([0] if isinstance(domain, Bits) else [""])[:0]
-    return replace(estimate, domain=domain, frequencies=np.zeros(0), candidates=none, whole=False)
+def fit_trie(
+    lengths: list[int],
+    codes: list[NDArray[Any]],
+    frequencies: list[Floats],
+    variances: list[Floats],
+    *,
+    others: bool,
+) -> Floats:
+    """The last level's frequencies that fit all levels best: not negative, a parent the sum of its children.
+
+    One list entry per level, the shortest prefixes first; each code's prefix is among the codes of the level before.
+    With `others` a parent may have people of its own, beyond its kept children.
+
+    >>> one, noise = np.array([1], dtype=np.uint64), [np.ones(1), np.ones(1)]
+    >>> fit_trie([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=False).round(6).tolist()
+    [0.4]
+    >>> fit_trie([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=True).round(6).tolist()
+    [0.3]
+    """
+    from scipy.optimize import minimize
+
+    parents = [_parents(codes[i], lengths[i], codes[i + 1], lengths[i + 1]) for i in range(len(codes) - 1)]
+    ends = np.cumsum([len(level) for level in codes])
+    weights = np.concatenate([1 / np.sqrt(v) for v in variances])
+    target = np.concatenate(frequencies) * weights
+    scale = float(weights.max())  # unknowns in standard errors: a well-scaled problem
+
+    def gathered(masses: Floats) -> Floats:
+        """A node's mass with all below it."""
+        levels = np.split(masses, ends[:-1])
+        for i in range(len(levels) - 1, 0, -1):
+            levels[i - 1] = levels[i - 1] + np.bincount(parents[i - 1], levels[i], len(levels[i - 1]))
+        return np.concatenate(levels)
+
+    def spread(slopes: Floats) -> Floats:
+        """A node's slope with all above it: the transpose."""
+        levels = np.split(slopes, ends[:-1])
+        for i in range(1, len(levels)):
+            levels[i] = levels[i] + levels[i - 1][parents[i - 1]]
+        return np.concatenate(levels)
+
+    def loss(masses: Floats) -> tuple[float, Floats]:
+        off = gathered(masses) * weights / scale - target
+        return 0.5 * float(off @ off), spread(off * weights / scale)
+
+    first = np.zeros(int(ends[-1]))
+    inner = len(first) - len(codes[-1])
+    bounds = [(0, None if others else 0)] * inner + [(0, None)] * len(codes[-1])
+    first[len(first) - len(codes[-1]) :] = np.maximum(frequencies[-1], 0) * scale
+    options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
+    solved = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(solved.x[len(first) - len(codes[-1]) :]) / scale
+
+
+def _parents(above: NDArray[Any], length: int, below: NDArray[Any], longer: int) -> NDArray[np.int64]:
+    where = {code.tobytes(): i for i, code in enumerate(above)}
+    return np.array([where[code.tobytes()] for code in cut(below, longer, length)], dtype=np.int64)
 
 
 def as_held(domain: Any) -> Bits | Text:

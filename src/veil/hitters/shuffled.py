@@ -1,7 +1,7 @@
-"""TreeHist behind a shuffler: everybody reports every prefix, each level shuffled for itself (thesis 9.6.3).
+"""TreeHist behind a shuffler: each person reports every prefix, and each level is shuffled separately (thesis 9.6.3).
 
-Without a shuffler people are split over the levels, because a local budget is worth more whole. Behind one it is the
-other way round: a central epsilon and delta that are divided by six cost less than five sixths of the people.
+Without a shuffler the people are divided among the levels, because splitting a local budget costs more. With one,
+dividing the central epsilon and delta by six costs less than losing five sixths of the people.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from veil.accounting.rivals import solh_buckets
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.rivals.prefixes import tree_hist
-from veil.hitters.search import PrefixSearch
+from veil.hitters.search import Oracle, PrefixSearch, Test  # noqa: F401  # get_type_hints finds inherited types here
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
 from veil.survey import AllOf, Survey

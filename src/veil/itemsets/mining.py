@@ -1,7 +1,7 @@
-"""Frequent items of sets, in rounds: LDPMiner, SVIM, and what lies between them (thesis 5.3.1 and 5.4.2).
+"""Studies that find the k most frequent items: LDPMiner, SVIM and combinations (thesis 5.3.1 and 5.4.2).
 
-One half of the people say which items may be frequent, the other half how frequent those are. Where a padding length is
-the 90th percentile of what people hold, a fifth of the half says how much that is, before. Everybody is asked once.
+One half of the people selects the candidates, the other half estimates their frequencies. Where the padding length is
+the 90th percentile of the set sizes, a fifth of a half reports its set sizes first. Each person answers once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from veil.domain import Items
 from veil.errors import ParameterError
 from veil.itemsets.missed import update_interval
-from veil.itemsets.result import FrequentItems, Step
+from veil.itemsets.result import FrequentItems, MiningRound
 from veil.itemsets.sampling import PSFO, SIZES, Adap, Oracle, SizeRule, as_items, read_sizes
 from veil.mechanisms import BLH, OLH, SUE, PureOracle
 from veil.mechanisms.best_oracle import direct_or_hashed
@@ -120,7 +120,7 @@ class TopItemsStudy(Study):
 
     def mine(self, people: Fraction) -> Asking:
         """The rounds, asking this share of all people; returns FrequentItems."""
-        history: list[Step] = []
+        history: list[MiningRound] = []
         candidates: ItemSets | None = None
         universe = self.domain.universe
         if universe.size > 2 * self.k:
@@ -135,7 +135,7 @@ class TopItemsStudy(Study):
         return FrequentItems(min(self.k, universe.size), found, tuple(history))
 
     def ask(
-        self, phase: Phase, candidates: ItemSets | None, people: Fraction, name: str, history: list[Step]
+        self, phase: Phase, candidates: ItemSets | None, people: Fraction, name: str, history: list[MiningRound]
     ) -> Asking:
         """One phase with a share of all people: sizes first, where they are needed. Returns an Estimate."""
         length, update, doubt = phase.length, 1.0, (1.0, 1.0)
@@ -151,11 +151,13 @@ class TopItemsStudy(Study):
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
         collected = yield Round(asked.survey, people)
         found = asked.read(collected)
-        step = Step(name, collected.people, asked.mechanism.signature, known, int(length), update, *doubt)
+        step = MiningRound(name, collected.people, asked.mechanism.signature, known, int(length), update, *doubt)
         history.append(step)
         return updated(found, update)
 
-    def _ask_sizes(self, candidates: ItemSets | None, people: Fraction, name: str, history: list[Step]) -> Asking:
+    def _ask_sizes(
+        self, candidates: ItemSets | None, people: Fraction, name: str, history: list[MiningRound]
+    ) -> Asking:
         known = self.domain.universe.size if candidates is None else len(candidates)
         view: View
         if candidates is None:
@@ -165,7 +167,7 @@ class TopItemsStudy(Study):
         mechanism = direct_or_hashed(self.epsilon, view.domain)
         survey = Survey(Question(mechanism, view))
         collected = yield Round(survey, people)
-        history.append(Step(f"sizes to {name}", collected.people, mechanism.signature, known))
+        history.append(MiningRound(f"sizes to {name}", collected.people, mechanism.signature, known))
         return collected.estimate((0,), collected.tally().part(0))
 
 

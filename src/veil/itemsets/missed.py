@@ -1,14 +1,14 @@
-"""What padding to a length L misses, and how far that is in doubt: for intervals of items and of sets.
+"""Intervals of frequencies that include the uncertainty about items missed by padding to a length L.
 
-Who holds v and m candidates in all shows v with probability 1 / max(m, L), so that an estimate stands for the share
-g(v) = mean of min(1, L / m) over the holders of v. Estimates are multiplied by u'(L) = 1 / g, with the mean g over all
-that is held (thesis 5.5). Two things about that are in doubt:
+A person with v and m candidates in all reports v with probability 1 / max(m, L). An estimate therefore stands for the
+share g(v) = mean of min(1, L / m) over the holders of v. Estimates are multiplied by u'(L) = 1 / g, with the mean g
+over all items held (thesis 5.5). Two things are uncertain:
 
-    the mean      sizes are read from noisy reports of few people, and a long tail may hide under the noise
-    each item     an item may be held by people of smaller or larger sets than others are
+    the mean      set sizes are estimated from noisy reports of few people, and noise may hide a long tail
+    each item     the holders of an item may have smaller or larger sets than other people
 
-`update_interval` bounds the first by what the reports of sizes leave possible, `shown_interval` adds the second, and
-`divided` carries both into the interval of a frequency.
+`update_interval` bounds the first by the values that the reports of sizes leave possible, `shown_interval` adds the
+second, and `divided` includes both in the interval of a frequency.
 """
 
 from __future__ import annotations

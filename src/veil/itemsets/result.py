@@ -1,4 +1,4 @@
-"""What the miners find: frequent items and itemsets with their errors, and how each round went."""
+"""Results of mining: frequent items and itemsets with their errors, and the rounds of the study."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
-    """One round, as it went: what was asked for, of how many people, through what, padded to which length."""
+class MiningRound:
+    """One round of mining: its name, people, mechanism, number of candidates and padding length."""
 
     name: str
     people: int
@@ -66,7 +66,7 @@ class MiningResult(Result):
     """What frequent items and frequent itemsets have in common."""
 
     selection: ClassVar[bool] = True
-    history: tuple[Step, ...]
+    history: tuple[MiningRound, ...]
 
     @abstractmethod
     def _rows(self, level: float) -> Sequence[Row] | Sequence[FrequentItemset]:
@@ -143,7 +143,7 @@ class FrequentItems(MiningResult):
     kind: ClassVar[str] = "items"
     k: int
     estimate: Estimate
-    history: tuple[Step, ...]
+    history: tuple[MiningRound, ...]
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     @property
@@ -217,7 +217,7 @@ class FrequentItemsets(MiningResult):
     singles: FrequentItems
     candidates: ItemSets
     estimate: Estimate | None
-    history: tuple[Step, ...]
+    history: tuple[MiningRound, ...]
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     @property
@@ -330,12 +330,12 @@ def _rank(row: Row | FrequentItemset) -> float:
     return -row.frequency
 
 
-def _doubted(estimate: Estimate, step: Step, level: float, sure: float) -> list[Row]:
+def _doubted(estimate: Estimate, step: MiningRound, level: float, sure: float) -> list[Row]:
     """All that a round estimated, in its order, with the doubt about what padding misses in every error."""
     parts = estimate.shown, estimate.counts, step.errors(estimate)
     bounds = np.column_stack([*parts, step.widened(estimate, sure), step.widened(estimate, level)])
     return [Row(value, *map(float, numbers)) for value, numbers in zip(estimate.values, bounds, strict=True)]
 
 
-def _rounds(history: tuple[Step, ...]) -> str:
+def _rounds(history: tuple[MiningRound, ...]) -> str:
     return f"{len(history)} rounds of {sum(step.people for step in history)} reports"

@@ -1,11 +1,10 @@
-"""Association rules from mined itemsets: who holds these items also holds those.
+"""Association rules from frequent itemsets: people with these items also hold those.
 
-Confidence is f(X u Y) / f(X), at most 1, and lift is that over f(Y), at most 1 / f(X) and 1 / f(Y). Their intervals
-come from those of the three frequencies, with every doubt that is in them: on the scale of logarithms, the distances
-from an estimate to the end of its interval are combined (MOVER: Zou and Donner, Statistics in Medicine 2008). Single
-items and larger sets are estimated by different people, so that their distances add up as squares. Two frequencies out
-of the same round are not independent; there the distances themselves are added, which no correlation exceeds. What
-comes out is cut at what can be: estimates of frequencies are unbiased, and their quotient may lie above 1.
+Confidence is f(X u Y) / f(X), at most 1. Lift is confidence over f(Y), at most 1 / f(X) and 1 / f(Y). Their intervals
+combine those of the three frequencies on the scale of logarithms (MOVER: Zou and Donner, Statistics in Medicine 2008).
+Single items and larger sets are estimated from different people, so that their distances add up as squares. Two
+frequencies of one round are not independent; their distances are added, which bounds any correlation. The results are
+clipped to the possible range, because estimates of frequencies are unbiased and their quotient may exceed 1.
 """
 
 from __future__ import annotations

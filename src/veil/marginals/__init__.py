@@ -1,10 +1,15 @@
-"""Joint distributions of many attributes: any marginal, conditionals, correlations, synthetic people.
+"""Joint distributions of many attributes: marginals, conditionals, correlations, synthetic people.
 
-    CALM          tables of a few attributes each, made to agree; any marginal is reconstructed from them
-    FullContingency, AllMarginals, FourierMarginals, SplitEM, BinaryCALM, Uniform    what it is compared with
-    Marginals     what it finds: `.marginal(["age", "sex"])`, `.conditional`, `.correlation`, `.synthesize(n)`
+People hold a `veil.Record`. docs/marginals.md describes the studies, their cost and their errors.
 
-People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
+    CALM                           asks for views of a few attributes each; any marginal is reconstructed from them
+    FullContingency, AllMarginals, FourierMarginals, SplitEM, BinaryCALM, Uniform    the rivals of CALM
+    JointStudy, MarginalStudy      base classes of studies; `noise_error`, `covering_design` and `variance_factor`
+                                   are parts of how views are chosen
+    Marginals                      the result of CALM: `.marginal(["age", "sex"])`, `.conditional`, `.synthesize(n)`
+    FourierCoefficients, SplitReports, BinaryMarginals    the results of rivals; `Joint` is the base class of all
+    Marginal, Conditional, Correlation, Correlations    answers for some attributes
+    Bounds, Scatter, Inference     intervals, exact variances, and the names of methods of reconstruction
 """
 
 from veil.marginals.association import Correlation

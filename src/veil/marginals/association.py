@@ -1,8 +1,8 @@
-"""How strongly two attributes go together: Pearson's correlation, Cramer's V, and whether they do at all.
+"""Association of two attributes: Pearson's correlation, Cramer's V, and a test of independence.
 
-From an unbiased table of two attributes and the covariance of its cells. Pearson's correlation is for attributes whose
-values have an order with equal steps, or that have two values; Cramer's V is for any: 0 where the attributes are
-independent of each other, 1 where one of them says all about the other.
+They are computed from an unbiased table of two attributes and the covariance of its cells. Pearson's correlation is for
+attributes whose values are equally spaced, or that have two values. Cramer's V is for any attributes: 0 if they are
+independent, 1 if one determines the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shares among the people who hold given values, and how strongly every two attributes go together."""
+"""Conditional distributions given values of some attributes, and the correlations of all pairs of attributes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What all views together say about each coefficient, and what attributes that are alike say about each other.
+"""Estimated coefficients of all views together, and their shrinkage towards what similar attributes have in common.
 
-Not here: tables and what they have in common (`tables`), and the model that is fitted to this (`graphical`).
+`tables` has the coefficients of a table, `graphical` the model that is fitted to the result.
 """
 
 from __future__ import annotations

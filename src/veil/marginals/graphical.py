@@ -1,15 +1,15 @@
-"""One model of all attributes, fitted to all views at once: the distribution of maximum entropy that stays near them.
+"""A model of all attributes fitted to all views: a distribution of maximum entropy close to their tables.
 
-Tables that are repaired one by one need not have a joint distribution, and every one of them keeps its noise. The model
-is a distribution, p(x) in proportion to exp(sum of theta_S phi_S(x)), so all its marginals are non-negative and agree.
-It minimises a convex function,
+Tables that are repaired one by one need not have a joint distribution, and each keeps its noise. The model is a
+distribution, p(x) proportional to exp(sum of theta_S phi_S(x)), so its marginals are non-negative and consistent. It
+minimises the convex function
 
-    log Z(theta) - theta . c + 1/2 sum of T_S sigma_S^2 theta_S^2,
+    log Z(theta) - theta . c + 1/2 sum of T_S sigma_S^2 theta_S^2
 
-over all coefficients S that some view has, where c are their unbiased averages and sigma^2 the variances of these: the
-distribution of largest entropy, less the squared distances to c in units of 2 T sigma^2. T is 1 for single attributes
-and 30 for interactions, as if correlations of about 30^-0.5 = 0.18 were usual. Private-PGM (McKenna et al., ICML 2019)
-fits the same family without that penalty, under which noise of local privacy is fitted as if it were dependence.
+over all coefficients S that some view has, where c are their unbiased averages with variances sigma^2. Equivalently, it
+maximises the entropy less the squared distances to c in units of 2 T sigma^2. T is 1 for single attributes and 30 for
+interactions, which corresponds to correlations of about 30^-0.5 = 0.18. Private-PGM (McKenna et al., ICML 2019) fits
+the same family without this penalty, and then fits the noise of local privacy as if it were dependence.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MOST_ENTRIES = 1 << 21  # of the matrix of centred coordinates: a few views of 
 class Objective:
     """The convex function that a model minimises, and its slope; theta has one entry for each coefficient.
 
-    `places` says where each coefficient stands in a table of `sizes`, as `kernels.contrasts` numbers them; `penalties`
+    `places` says where each coefficient stands in a table of `sizes`, as `kernels.transforms` numbers them; `penalties`
     are T sigma^2.
     """
 

@@ -1,10 +1,10 @@
-"""Intervals of marginals and conditionals that hold, whatever the joint distribution is.
+"""Intervals of marginals and conditionals that hold for any joint distribution.
 
-What a view has whole is measured: its cells have unbiased estimates, and an interval is all shares from which the
-estimate is not too many standard errors away, as they are at that share (Wilson 1927). What no view has whole is not
-measured, and what is shown of it rests on maximum entropy. No interval does: people who hold a combination of values
-hold every part of it, so a cell is at most what any measured part of it is, and at least what is left if the parts
-overlap as little as they can (Frechet's bounds).
+A table that a view contains is measured. Its cells have unbiased estimates, and an interval contains all shares at
+which the estimate lies within a given number of standard errors (Wilson 1927). Other tables are not measured; their
+estimates rest on maximum entropy, but their intervals do not. People with a combination of values hold every part of
+it, so a cell is at most any measured part, and at least the remainder if the parts overlap as little as possible
+(Frechet's bounds).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Joint distributions of a record's attributes: what all of them answer, however they were learnt.
+"""Base class of the joint distributions of a record's attributes.
 
-A `Joint` answers for any set of attributes with a `Marginal`, and from these with conditionals, correlations and
-synthetic people. Each protocol has its own; `result` has that of views.
+A `Joint` answers for any set of attributes with a `Marginal`, and derives conditionals, correlations and synthetic
+people from it. Each protocol has a subclass; `result` has the one for views.
 """
 
 from __future__ import annotations

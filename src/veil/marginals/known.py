@@ -1,4 +1,4 @@
-"""The joint distribution of people whose records are known: what estimates are held against, in trials."""
+"""True joint distributions of people with known records, for comparison with estimates in trials."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Joint distributions whose marginals have an unbiased table with a covariance in closed form: errors from these alone.
+"""Joint distributions from linear estimators with a covariance in closed form.
 
-Fourier coefficients and split budgets are read so. Their noise hardly depends on what people hold, so variances are
-taken at their largest, and intervals are those of a normal law.
+Fourier coefficients and split budgets are estimated this way. Their noise hardly depends on the values held, so
+variances are taken at their maximum, and intervals are those of a normal distribution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One joint distribution of a few attributes: a row per cell, with its error; a heat map."""
+"""Tables of a few attributes with one row per cell and its error, and their heat maps."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""The table of any attributes from tables of some of them: the one of largest entropy (thesis 6.2.5).
+"""Tables of maximum entropy with given marginals (thesis 6.2.5).
 
-Among all tables with the given marginals, the one of largest entropy adds nothing that they do not say: attributes that
-no marginal joins are independent, and one that no marginal has is uniform. Marginals that agree with each other need
-not be those of any table, and noisy ones often are not: at eps <= 1, for 14 to 62 % of triples of attributes no table
-has all three pairs. Then the answer is a compromise, and its `gap` says how far off it is.
+Among all tables with the given marginals, the one of largest entropy adds nothing: attributes that no marginal joins
+are independent, and an attribute without a marginal is uniform. Marginals that agree with each other need not be those
+of any table, and noisy ones often are not: at eps <= 1, for 14 to 62 % of triples of attributes no table has all three
+pairs. Then the result is a compromise, and its `gap` is the remaining difference.
 
-The compromise is the table whose marginals have the smallest total of squared differences to the given ones, and the
-largest entropy among such. On real click streams and baskets (Kosarak, Retail and BMS-POS, all pairs of 16 attributes,
-eps 0.4 to 1, 3-way and 6-way tables that had no exact answer) its squared error to the truth was 8 to 17 % below that
-of where proportional fitting ends, 2 to 13 % below that of its average over a sweep, and between 12 % below and 4 %
-above that of the table of largest likelihood (EM), which takes far longer.
+The compromise is the table with the smallest total of squared differences to the given marginals and, among such, the
+largest entropy. On click streams and baskets (Kosarak, Retail and BMS-POS, all pairs of 16 attributes, eps 0.4 to 1,
+3-way and 6-way tables without an exact solution) its squared error to the truth was 8 to 17 % below that of the end of
+proportional fitting, 2 to 13 % below that of its average over a sweep, and between 12 % below and 4 % above that of the
+table of maximum likelihood (EM), which takes far longer.
 """
 
 from __future__ import annotations
@@ -36,13 +36,17 @@ Places = tuple[int, ...]
 
 _EXACT = 1e-8
 """Up to which gap an answer has the given marginals."""
+
 _LIMIT = 1e-10
 """At which difference fitting ends; two orders below, since the last sweep's is not the final one."""
+
 _MOST_SWEEPS = 10_000
 _ONE_ROW = 64
 """Up to how many cells a table is one row: halving it saves nothing."""
+
 _WORTH_A_THREAD = 1 << 16
 """Cells times constraints of all tables, below which a second thread costs more than it gives."""
+
 _PIECES = 8
 """Pieces for each thread: tables take unequally long."""
 

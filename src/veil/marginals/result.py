@@ -1,4 +1,4 @@
-"""The joint distribution that is read from tables of views: made to agree, reconstructed, or fitted by one model."""
+"""Joint distributions estimated from tables of views: consistent, reconstructed, or fitted by one model."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""How unbiased marginals scatter: their exact variances and covariances, from the law of the reports.
+"""Exact variances and covariances of unbiased marginals, from the distribution of the reports.
 
-The unbiased table of a set Q of attributes is linear in the raw tables of the views. What a view says about Q is what
-it says about the attributes that it shares with Q, so that a person's part in a cell v depends only on which of these
+The unbiased table of a set Q of attributes is linear in the raw tables of the views. A view contributes to Q what it
+knows about the attributes shared with Q, so the contribution of a person to a cell v depends only on which of these
 attributes agree with v: on a pattern of matches. Every variance is a sum over patterns, and tables are summed by
 patterns in the basis of `tables.contrasts`, where such sums are products. No matrix of a view's cells is ever built.
 
-Three things scatter. Reports are random: with a = p (1 - p), b = q (1 - q), c = hit - p q and e = miss - q^2, the
-supports of one report about a random person have the variances b + (a - b) f_u and the covariances
-e + (c - e) (f_u + f_w). All that counts of it is b - e for each cell and a - b - 2 (c - e) for each person, since the
-weights of a view's cells add up to 0: the total is known to be 1. Who is asked for which view is random: n_A people out
-of the population, without replacement, each for one view.
+There are two sources of variance. Reports are random: with a = p (1 - p), b = q (1 - q), c = hit - p q and
+e = miss - q^2, the supports of one report about a random person have the variances b + (a - b) f_u and the covariances
+e + (c - e) (f_u + f_w). Only b - e for each cell and a - b - 2 (c - e) for each person matter, since the weights of a
+view's cells add up to 0: the total is known to be 1. The assignment of people to views is random: n_A people out of the
+population, without replacement, each for one view.
 """
 
 from __future__ import annotations

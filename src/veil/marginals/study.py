@@ -1,4 +1,4 @@
-"""Studies of joint distributions: CALM, and what it shares with every way that asks for tables of attribute sets."""
+"""Studies of joint distributions: CALM, and the base classes of studies of marginals."""
 
 from __future__ import annotations
 

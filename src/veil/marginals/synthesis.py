@@ -1,11 +1,11 @@
-"""Synthetic people whose marginals are those of the views: for software that wants rows and not tables.
+"""Synthetic people whose marginals match those of the views, for software that needs rows instead of tables.
 
-They are as private as the tables: nothing but these is looked at. A dataset of n people also scatters as n people do.
+They are as private as the tables, the only input. A dataset of n people also has the sampling error of n people.
 
-Being people, they have a joint distribution, which noisy tables need not have: so what many views say together tells
-noise from structure. With views of pairs of 32 attributes, 3-way marginals of 100,000 synthetic people had 0.4 to 1.2
-of the squared error of those that are reconstructed one by one, in most cases less (Kosarak, BMS-POS, Retail and
-WebView-2, eps 0.2 to 2).
+Synthetic people have a joint distribution, which noisy tables need not have, so the views together separate noise from
+structure. With views of pairs of 32 attributes, 3-way marginals of 100,000 synthetic people had 0.4 to 1.2 of the
+squared error of those that are reconstructed one by one, in most cases less (Kosarak, BMS-POS, Retail and WebView-2,
+eps 0.2 to 2).
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ Places = tuple[int, ...]
 
 _MOST_CELLS, _MOST_WORK = 1 << 20, 1 << 21
 """Up to how many cells, and cells times views, the joint table of all attributes is made and drawn from."""
+
 _FITTED = 8192
 """People that an attribute's factors are fitted to; the others follow the same factors."""
+
 _SLACK = 1e-3
 """The share of people that a table may be off by for one nat in a factor's logarithm. Without any, tables that no joint
 distribution has drive factors to extremes, and one attribute passes that on to the next."""
+
 _LIMIT, _MOST_SWEEPS = 1e-4, 30
 _WORTH_A_THREAD = 1 << 16
 """People below whom a second thread costs more than it gives."""

@@ -1,16 +1,13 @@
-"""The tables of many sets of attributes side by side, and what they have in common: generalised Walsh coefficients.
+"""Tables of overlapping sets of attributes: their common coefficients, and consistent non-negative versions.
 
-A table over attributes A is a sum of interactions, one for each subset S of A, and the interaction of S is the same
-whichever table it is read from. With one basis per attribute (a row of ones, then orthonormal rows that add up to 0)
-it is a block of coefficients: for two values the Walsh transform, for more the Helmert contrasts. Tables agree on every
-set of attributes that they share exactly if they agree on these coefficients.
+A table over attributes A is a sum of interactions, one for each subset S of A, and the interaction of S is the same in
+every table that contains S. With one basis per attribute (a row of ones, then orthonormal rows that add up to 0) it is
+a block of coefficients: the Walsh transform for two values, Helmert contrasts for more. Tables agree on all shared sets
+of attributes exactly if they agree on these coefficients.
 
-Noisy tables of overlapping sets of attributes made to agree, and made non-negative (thesis 6.2.4).
-
-Averaging every coefficient over the views that have it is the least-squares solution for all overlaps at once: the
-thesis's pass over intersections, from small to large, without an order to keep. It is linear, so what goes in unbiased
-comes out unbiased. Negative cells are another matter: `repaired` alternates between averages and the nearest
-non-negative tables.
+Averaging every coefficient over the views that have it is the least-squares solution for all overlaps at once, the
+thesis's pass over intersections (6.2.4) without an order. It is linear, so unbiased input gives unbiased output.
+`repaired` alternates between averages and the nearest non-negative tables.
 """
 
 from __future__ import annotations
@@ -28,55 +25,15 @@ from veil.tools.limits import check
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MOST_CELLS = 1 << 24
-"""Of one table, and of the tables of all views together."""
-
 Places = tuple[int, ...]
 """Attributes by their place in the record, increasing."""
 
+MOST_CELLS = 1 << 24
+"""Of one table, and of the tables of all views together."""
 
-@lru_cache(maxsize=256)
-def contrasts(size: int) -> Floats:
-    """A row of ones, then `size - 1` orthonormal rows that add up to 0: Helmert's contrasts.
-
-    >>> contrasts(2).round(3).tolist()
-    [[1.0, 1.0], [0.707, -0.707]]
-    """
-    rows = np.zeros((size, size))
-    rows[0] = 1.0
-    for i in range(1, size):
-        rows[i, :i], rows[i, i] = 1.0, -float(i)
-        rows[i] /= math.sqrt(i * (i + 1))
-    rows.setflags(write=False)
-    return rows
-
-
-@lru_cache(maxsize=256)
-def inverse_contrasts(size: int) -> Floats:
-    """The inverse of `contrasts`: a column of 1 / size, then the same rows as columns."""
-    inverse = contrasts(size).T.copy()
-    inverse[:, 0] = 1.0 / size
-    inverse.setflags(write=False)
-    return inverse
-
-
-def marginal_of(table: Floats, axes: Sequence[int]) -> Floats:
-    """The table of some of a table's axes, in increasing order: the others are added up."""
-    gone = tuple(axis for axis in range(table.ndim) if axis not in set(axes))
-    added: Floats = table.sum(axis=gone)
-    return added
-
-
-def spread(table: Floats) -> Floats:
-    """A table that adds up to 1: what it lacks, or has too much, is spread evenly over its cells.
-
-    This is least squares where the total is known and all cells have the same noise. It is linear: no bias comes in.
-
-    >>> spread(np.array([0.7, 0.5])).round(3).tolist()
-    [0.6, 0.4]
-    """
-    whole: Floats = table + (1.0 - table.sum()) / table.size
-    return whole
+_MOST_ROUNDS = 1000
+_NEARLY = 1e-10
+"""How negative a cell may be before the last step, which leaves none."""
 
 
 @dataclass(frozen=True)
@@ -197,9 +154,36 @@ class Views:
         return int(self.groups.max(initial=0)) + 1
 
 
-_MOST_ROUNDS = 1000
-_NEARLY = 1e-10
-"""How negative a cell may be before the last step, which leaves none."""
+@dataclass(frozen=True, eq=False)
+class ConsistentViews:
+    """Tables that agree and have no negative cell, and after how many rounds they did."""
+
+    tables: Floats
+    rounds: int
+
+
+def repaired(views: Views, tables: Floats, weights: Floats) -> ConsistentViews:
+    """Tables near the given ones that agree on all that they share, add up to 1, and have no negative cell.
+
+    Averages and projections of each table to the nearest non-negative one that adds up to 1, in turns, beginning with
+    averages. What is negative by less than 1e-10 then goes by mixing in uniform tables, which agree with each other:
+    so both hold in the end, the one exactly and the other to rounding.
+
+    >>> views = Views((2, 2, 2), ((0, 1), (1, 2)))
+    >>> found = repaired(views, np.array([0.7, -0.1, 0.3, 0.1, 0.8, 0.3, -0.2, 0.1]), np.ones(2))
+    >>> bool(found.tables.min() >= 0)
+    True
+    """
+    found, rounds = averaged(views, tables, weights), 0
+    while found.min(initial=0.0) < -_NEARLY and rounds < _MOST_ROUNDS:
+        check()
+        for _, rows in views.alike:
+            found[rows] = nearest_shares(found[rows])
+        found, rounds = averaged(views, found, weights), rounds + 1
+    # the least share of uniform tables that leaves no cell below 0
+    short = np.maximum(-found, 0.0)
+    mixed = float((short / (short + views.uniform)).max(initial=0.0))
+    return ConsistentViews(np.maximum((1 - mixed) * found + mixed * views.uniform, 0.0), rounds)
 
 
 def averaged(views: Views, tables: Floats, weights: Floats) -> Floats:
@@ -250,38 +234,6 @@ def before_averaging(views: Views, functional: Floats, weights: Floats) -> tuple
     return views.from_coefficients(share[views.groups] * each * squares), float(wanted[0])
 
 
-@dataclass(frozen=True, eq=False)
-class ConsistentViews:
-    """Tables that agree and have no negative cell, and after how many rounds they did."""
-
-    tables: Floats
-    rounds: int
-
-
-def repaired(views: Views, tables: Floats, weights: Floats) -> ConsistentViews:
-    """Tables near the given ones that agree on all that they share, add up to 1, and have no negative cell.
-
-    Averages and projections of each table to the nearest non-negative one that adds up to 1, in turns, beginning with
-    averages. What is negative by less than 1e-10 then goes by mixing in uniform tables, which agree with each other:
-    so both hold in the end, the one exactly and the other to rounding.
-
-    >>> views = Views((2, 2, 2), ((0, 1), (1, 2)))
-    >>> found = repaired(views, np.array([0.7, -0.1, 0.3, 0.1, 0.8, 0.3, -0.2, 0.1]), np.ones(2))
-    >>> bool(found.tables.min() >= 0)
-    True
-    """
-    found, rounds = averaged(views, tables, weights), 0
-    while found.min(initial=0.0) < -_NEARLY and rounds < _MOST_ROUNDS:
-        check()
-        for _, rows in views.alike:
-            found[rows] = nearest_shares(found[rows])
-        found, rounds = averaged(views, found, weights), rounds + 1
-    # the least share of uniform tables that leaves no cell below 0
-    short = np.maximum(-found, 0.0)
-    mixed = float((short / (short + views.uniform)).max(initial=0.0))
-    return ConsistentViews(np.maximum((1 - mixed) * found + mixed * views.uniform, 0.0), rounds)
-
-
 def nearest_shares(rows: Floats) -> Floats:
     """For each row the nearest one without negative numbers that adds up to 1 (Norm-Sub, many rows at once)."""
     falling = -np.sort(-rows, axis=1)
@@ -291,3 +243,47 @@ def nearest_shares(rows: Floats) -> Floats:
     shift = np.take_along_axis(excess, last[:, None], axis=1) / (last[:, None] + 1)
     shares: Floats = np.maximum(rows - shift, 0.0)
     return shares
+
+
+def marginal_of(table: Floats, axes: Sequence[int]) -> Floats:
+    """The table of some of a table's axes, in increasing order: the others are added up."""
+    gone = tuple(axis for axis in range(table.ndim) if axis not in set(axes))
+    added: Floats = table.sum(axis=gone)
+    return added
+
+
+def spread(table: Floats) -> Floats:
+    """A table that adds up to 1: what it lacks, or has too much, is spread evenly over its cells.
+
+    This is least squares where the total is known and all cells have the same noise. It is linear: no bias comes in.
+
+    >>> spread(np.array([0.7, 0.5])).round(3).tolist()
+    [0.6, 0.4]
+    """
+    whole: Floats = table + (1.0 - table.sum()) / table.size
+    return whole
+
+
+@lru_cache(maxsize=256)
+def contrasts(size: int) -> Floats:
+    """A row of ones, then `size - 1` orthonormal rows that add up to 0: Helmert's contrasts.
+
+    >>> contrasts(2).round(3).tolist()
+    [[1.0, 1.0], [0.707, -0.707]]
+    """
+    rows = np.zeros((size, size))
+    rows[0] = 1.0
+    for i in range(1, size):
+        rows[i, :i], rows[i, i] = 1.0, -float(i)
+        rows[i] /= math.sqrt(i * (i + 1))
+    rows.setflags(write=False)
+    return rows
+
+
+@lru_cache(maxsize=256)
+def inverse_contrasts(size: int) -> Floats:
+    """The inverse of `contrasts`: a column of 1 / size, then the same rows as columns."""
+    inverse = contrasts(size).T.copy()
+    inverse[:, 0] = 1.0 / size
+    inverse.setflags(write=False)
+    return inverse

@@ -1,4 +1,4 @@
-"""The server's side of a collection: close it, have it shuffled, keep the outcome, let the shufflers forget."""
+"""The server's side of a collection: closing, shuffling, storing the outcome, acknowledging it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Submissions = list[tuple[bytes, int]]
 
 
 @dataclass(frozen=True)
-class Costs:
-    """What one shuffler's part of an attempt took: seconds of its processor, bytes sent and received."""
+class ShufflerCosts:
+    """The cost of an attempt for one shuffler: seconds of its processor, bytes sent and received."""
 
     seconds: float
     sent: int
     received: int
 
 
-class Status(NamedTuple):
-    """Where a shuffler stands: of how many people it holds shares; whether it is closed, or has forgotten them."""
+class ShufflerStatus(NamedTuple):
+    """The state of a shuffler: people whose shares it stores; True if it is closed, or has deleted its shares."""
 
     people: int
     closed: bool
@@ -47,12 +47,12 @@ class Status(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shuffled:
-    """What came out: mixed reports of so many people, the plan's fakes among them, and what it took."""
+class ShuffleOutcome:
+    """The outcome of a shuffle: mixed reports of `people` people with the plan's fakes among them, and its costs."""
 
     elements: Elements
     people: int
-    costs: tuple[Costs, ...]
+    costs: tuple[ShufflerCosts, ...]
     received: int
     """Bytes that the server received."""
     seconds: float
@@ -69,7 +69,7 @@ class Coordinator:
         self.left_out = 0
         """How many people a run went on without, because not every shuffler had their shares."""
 
-    async def status(self) -> dict[str, Status]:
+    async def status(self) -> dict[str, ShufflerStatus]:
         """What each shuffler holds."""
         channels = await self._dialled()
         try:
@@ -77,11 +77,11 @@ class Coordinator:
         finally:
             await asyncio.gather(*(channel.close() for channel in channels))
         return {
-            channel.peer: Status(_held(channel, one).people, bool(one.get("sealed")), bool(one.get("finished")))
+            channel.peer: ShufflerStatus(_held(channel, one).people, bool(one.get("sealed")), bool(one.get("finished")))
             for channel, one in zip(channels, found, strict=True)
         }
 
-    async def run(self, keep: Callable[[Shuffled], None], *, kept: bool = False, leave_out: bool = False) -> None:
+    async def run(self, keep: Callable[[ShuffleOutcome], None], *, kept: bool = False, leave_out: bool = False) -> None:
         """Shuffle the collection; `keep` has to write the outcome down for good before it returns.
 
         `kept` says that an earlier run wrote it down, and was ended before all shufflers knew. `leave_out` goes on
@@ -106,7 +106,7 @@ class Coordinator:
 
     # -- who takes part ------------------------------------------------------------------------------------------------
 
-    async def _shuffle(self, channels: list[Channel], leave_out: bool) -> Shuffled:
+    async def _shuffle(self, channels: list[Channel], leave_out: bool) -> ShuffleOutcome:
         enter_stage(SERVER, "closing the collection")
         statuses = await asyncio.gather(*(self._ask(channel, do="status") for channel in channels))
         for channel, status in zip(channels, statuses, strict=True):
@@ -166,7 +166,7 @@ class Coordinator:
 
     # -- one attempt ---------------------------------------------------------------------------------------------------
 
-    async def _attempt(self, channels: list[Channel], people: int) -> Shuffled:
+    async def _attempt(self, channels: list[Channel], people: int) -> ShuffleOutcome:
         enter_stage(SERVER, "waiting for the shufflers")
         name = secrets.token_hex(16)
         before = sum(channel.received for channel in channels)
@@ -192,9 +192,9 @@ class Coordinator:
         elements = await asyncio.to_thread(self._protocol.combine, outcomes)
         costs = tuple(cost for _, cost in results.values())
         opened = len(elements) - self._settings.plan.fakes
-        return Shuffled(elements, opened, costs, received, time.process_time() - start, people - opened)
+        return ShuffleOutcome(elements, opened, costs, received, time.process_time() - start, people - opened)
 
-    async def _follow(self, i: int, channel: Channel, name: str, people: int) -> tuple[Bytes | None, Costs]:
+    async def _follow(self, i: int, channel: Channel, name: str, people: int) -> tuple[Bytes | None, ShufflerCosts]:
         """One shuffler's attempt: what it sends in the end, and what it took."""
         await channel.send({"do": "run", "attempt": name})
         outcome = None
@@ -202,9 +202,9 @@ class Coordinator:
             outcome = await channel.receive_vector(OUTCOME, size * (people + self._settings.plan.fakes))
         done = (await channel.receive()).get("done")
         try:
-            costs = Costs(float(done["seconds"]), int(done["sent"]), int(done["received"]))  # type: ignore[index]
+            costs = ShufflerCosts(float(done["seconds"]), int(done["sent"]), int(done["received"]))  # type: ignore[index]
         except (LookupError, TypeError, ValueError, OverflowError):
-            costs = Costs(math.nan, 0, 0)
+            costs = ShufflerCosts(math.nan, 0, 0)
         if not math.isfinite(costs.seconds):
             raise PartyError(channel.peer, "does not say what its part took")
         return outcome, costs

@@ -1,4 +1,4 @@
-"""What all parties of a collection have to agree on: one file, the same everywhere."""
+"""The plan of a collection: one file, equal at all parties."""
 
 from __future__ import annotations
 

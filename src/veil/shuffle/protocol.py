@@ -1,8 +1,7 @@
-"""One run of a protocol as a shuffler sees it: the people of the collection, and channels to the others.
+"""The interface of a shuffling protocol between parties.
 
-What a protocol between parties fills in; everything around it is the same for all of them.
-
-The protocols between parties, by the name that stands in a plan.
+`Protocol` has the methods that a protocol implements, for devices, shufflers and the server. An `Attempt` is one run of
+it as a shuffler sees it. `protocol_of` returns the implementation that a plan names.
 """
 
 from __future__ import annotations
@@ -22,60 +21,16 @@ from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.transport.channel import Channel, as_pieces
 from veil.tools.json_documents import load_json
 
+Bytes = NDArray[np.uint8]
+Elements = NDArray[np.uint64]
 OUTCOME = 0xFFFFFFFF
 """The label of what goes to the server."""
 
-Bytes = NDArray[np.uint8]
-_log = logging.getLogger("veil.parties")
-
-
-def enter_stage(party: str, stage: str) -> None:
-    """Say in the log what a party begins with."""
-    _log.info("%s: %s", party, stage)
-
-
-@dataclass
-class Attempt:
-    """What a shuffler works with: `shares`, a row per person in everybody's order, and a `secret` for its own fakes.
-
-    `people` is how many take part; a shuffler that keeps no shares has an empty array.
-    """
-
-    party: str
-    index: int
-    people: int
-    shares: Bytes
-    secret: bytes
-    peers: Mapping[int, Channel]
-    server: Channel
-
-    def stage(self, text: str) -> None:
-        """Say in the log what comes now."""
-        enter_stage(self.party, text)
-
-    async def send(self, to: int, label: int, array: NDArray[Any]) -> None:
-        """Send a vector to another shuffler."""
-        await self.peers[to].send_vector(label, as_pieces(array))
-
-    async def stream(self, to: int, label: int, pieces: AsyncIterator[Bytes]) -> None:
-        """Send a vector that is still being computed, a piece at a time."""
-        await self.peers[to].send_vector(label, pieces)
-
-    async def receive(self, sender: int, label: int, size: int) -> Bytes:
-        """A vector of `size` bytes from another shuffler."""
-        return await self.peers[sender].receive_vector(label, size)
-
-    async def hand_over(self, pieces: AsyncIterator[Bytes]) -> None:
-        """Send the server its part of the outcome."""
-        await self.server.send_vector(OUTCOME, pieces)
-
-
-Elements = NDArray[np.uint64]
-
-
 _SECONDS = 0.02
 """Per report and round."""
+
 _VECTORS, _WORD, _MIN_ROOM = 4, 64, 1 << 24
+_log = logging.getLogger("veil.parties")
 
 
 class Protocol(ABC):
@@ -126,6 +81,47 @@ class Protocol(ABC):
     @abstractmethod
     def combine(self, outcomes: Mapping[int, Bytes]) -> Elements:
         """Runs at the server: the mixed reports and fakes, from the bytes that shufflers sent."""
+
+
+@dataclass
+class Attempt:
+    """What a shuffler works with: `shares`, a row per person in everybody's order, and a `secret` for its own fakes.
+
+    `people` is how many take part; a shuffler that keeps no shares has an empty array.
+    """
+
+    party: str
+    index: int
+    people: int
+    shares: Bytes
+    secret: bytes
+    peers: Mapping[int, Channel]
+    server: Channel
+
+    def stage(self, text: str) -> None:
+        """Say in the log what comes now."""
+        enter_stage(self.party, text)
+
+    async def send(self, to: int, label: int, array: NDArray[Any]) -> None:
+        """Send a vector to another shuffler."""
+        await self.peers[to].send_vector(label, as_pieces(array))
+
+    async def stream(self, to: int, label: int, pieces: AsyncIterator[Bytes]) -> None:
+        """Send a vector that is still being computed, a piece at a time."""
+        await self.peers[to].send_vector(label, pieces)
+
+    async def receive(self, sender: int, label: int, size: int) -> Bytes:
+        """A vector of `size` bytes from another shuffler."""
+        return await self.peers[sender].receive_vector(label, size)
+
+    async def hand_over(self, pieces: AsyncIterator[Bytes]) -> None:
+        """Send the server its part of the outcome."""
+        await self.server.send_vector(OUTCOME, pieces)
+
+
+def enter_stage(party: str, stage: str) -> None:
+    """Say in the log what a party begins with."""
+    _log.info("%s: %s", party, stage)
 
 
 def protocol_of(plan: CollectionPlan, secret: Path | None = None, folder: Path | None = None) -> Protocol:

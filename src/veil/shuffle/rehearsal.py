@@ -1,4 +1,4 @@
-"""A whole collection on this machine, each shuffler a process of its own: to try out, and to measure what it costs."""
+"""A whole collection on this machine with one process per shuffler, to try protocols out and to measure their cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from veil.errors import InputError, PartyError
 from veil.histogram import Histogram
 from veil.mechanisms import OLH
 from veil.shuffle.collection import make_folder
-from veil.shuffle.coordinator import Coordinator, Costs, Shuffled
+from veil.shuffle.coordinator import Coordinator, ShuffleOutcome, ShufflerCosts
 from veil.shuffle.plan import Address, CollectionPlan
 from veil.shuffle.protocol import protocol_of
 from veil.shuffle.settings import PartySettings
@@ -29,6 +29,7 @@ from veil.shuffle.submissions import Submission, leave, most_together
 
 _START = 60.0
 """Seconds in which a shuffler has to listen."""
+
 _TOGETHER = 1000
 _PORTS = range(20_000, 32_768)  # systems give higher ones to connections
 
@@ -42,7 +43,7 @@ class Rehearsal:
     user_seconds: float
     """Of one person's device."""
     user_bytes: float
-    shufflers: tuple[Costs, ...]
+    shufflers: tuple[ShufflerCosts, ...]
     server_seconds: float
     server_bytes: int
     whole: bool
@@ -91,7 +92,7 @@ async def _collected(plan: CollectionPlan, folder: Path, people: int) -> Rehears
     submissions = [Submission.of(sender, reports[i : i + together]) for i in range(0, people, together)]
     user = (time.process_time() - start) / people
     await leave(device, sender, submissions)
-    found: list[Shuffled] = []
+    found: list[ShuffleOutcome] = []
     await Coordinator(server, receiver).run(found.append)
     (shuffled,) = found
     whole = len(shuffled.elements) == people + plan.fakes and bool(np.isin(reports, shuffled.elements).all())

@@ -1,4 +1,4 @@
-"""One party's own file of settings: which party it is, where it listens, its certificate and its folder."""
+"""The settings file of one party: its name, address, certificate and folder."""
 
 from __future__ import annotations
 

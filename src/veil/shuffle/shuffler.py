@@ -1,4 +1,4 @@
-"""The process of a shuffler: it keeps what devices leave, and works when the server says so."""
+"""The process of a shuffler: it stores shares from devices, and runs a protocol when the server asks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Searches for heavy hitters on simulated people: who they are, which methods search, and how well each did.
+"""Searches for heavy hitters on simulated people: the people, the methods, and their accuracy.
 
-Supports are drawn, as `veil.engines.DrawnCollection` explains. People are kept as the different values and how many hold each, so
-that a run costs no more than its distinct values.
+Supports are drawn, as `veil.engines.DrawnCollection` describes. People are stored as distinct values with their counts,
+so that a run costs no more than its distinct values.
 """
 
 from __future__ import annotations

@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Tally
-from veil.accounting import AUE, Base, Laplace, Method, largest_local, random_reports, rap, rap_removal, solh_buckets
+from veil.accounting import (
+    AUE,
+    Laplace,
+    Method,
+    UniformGuess,
+    largest_local,
+    random_reports,
+    rap,
+    rap_removal,
+    solh_buckets,
+)
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, SUE, FrequencyOracle, HadamardResponse, PureOracle
 from veil_papers.common.asking import drawn_tally
@@ -145,7 +155,7 @@ def yardsticks(epsilon: float, held: Ints, rng: Generator) -> dict[str, float]:
     """The errors of a trusted collector with Laplace's noise, and of asking nobody."""
     return {
         LAPLACE: squared(Laplace(epsilon).frequencies(held, rng), held),
-        BASE: Base().error(held),
+        BASE: UniformGuess().error(held),
     }
 
 

@@ -1,1 +1,1 @@
-"""Searches for heavy hitters that the papers compare PEM with."""
+"""Rivals of PEM: the searches for heavy hitters that the papers compare it with."""

@@ -1,10 +1,9 @@
-"""PEM's rivals that search by prefixes too: PEM1, one bit per round, and TreeHist, one byte per round.
+"""Rivals of PEM that search by prefixes: PEM1, TreeHist and PrivTrie.
 
-Both are `PrefixSearch` with other lengths. `improved` is what section 4.4.1 of the thesis made of them: people are
-split instead of everybody's budget; TreeHist has a tenth of them for a final test, PEM1's last group is its test. All
-use OLH and return the k best.
-
-PrivTrie (Wang et al. 2018; thesis 4.2.4), as a study of several rounds: a trie that grows letter by letter.
+PEM1 (one bit per round) and TreeHist (one byte per round) are a `PrefixSearch` with other lengths. With `improved`
+(thesis 4.4.1) the people are divided instead of everybody's budget: TreeHist reserves a tenth of them for a final test,
+and the last group of PEM1 is its test. PrivTrie (Wang et al. 2018; thesis 4.2.4) is a study of several rounds that
+extends a trie letter by letter. All use OLH and return the k best values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""SPM: the segment pairs method (Fanti, Pihur and Erlingsson 2016; thesis 4.1.1).
+"""Rivals of PEM that search by segments of a value: SPM and HASH.
 
-HASH: the multiple channel method (Bassily and Smith 2015; thesis 4.1.2).
+SPM, the segment pairs method (Fanti, Pihur and Erlingsson 2016; thesis 4.1.1), asks for pairs of segments. HASH, the
+multiple channel method (Bassily and Smith 2015; thesis 4.1.2), asks for one segment in the channel of a public hash.
 """
 
 from __future__ import annotations

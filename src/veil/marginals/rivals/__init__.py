@@ -1,1 +1,1 @@
-"""Protocols for marginals that the papers compare CALM with."""
+"""Rivals of CALM: the protocols for marginals that the papers compare it with."""

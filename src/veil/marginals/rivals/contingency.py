@@ -1,11 +1,9 @@
-"""Simple ways to learn marginals, which CALM is compared with: the whole table, and every table of k attributes.
+"""Simple protocols for marginals: the full table, every table of k attributes, and no question at all.
 
-    FullContingency    everybody is asked for all attributes as one value (FC, thesis 6.1.3)
-    AllMarginals       everybody is asked for one of all sets of k attributes (AM, thesis 6.1.4)
-    Uniform            nobody is asked, and all combinations of values are said to be equally frequent
-    variance_factor    the expected squared error of each way, in units of the variance of one cell
-
-`fourier`, `split_em` and `binary` have the others.
+FullContingency    asks everybody for all attributes as one value (FC, thesis 6.1.3)
+AllMarginals       asks everybody for one of all sets of k attributes (AM, thesis 6.1.4)
+Uniform            asks nobody: all combinations of values are equally frequent
+variance_factor    the expected squared error of each protocol, in units of the variance of one cell
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ from veil.view import width_of
 
 MOST_TABLE = 1 << 20
 """Cells of a whole table: they are all counted, and every marginal adds all of them up."""
+
 _MUCH_WORSE = 1.05
 
 Way = Literal["FC", "AM", "FT", "FT of bits", "FT of sets of bits"]

@@ -1,8 +1,8 @@
 """Marginals from Fourier coefficients, one per person (FT, thesis 6.1.5; Kulkarni et al. 2018).
 
 The table of some binary attributes is the inverse transform of its coefficients: for each set of the attributes, the
-mean over all people of (-1)^(how many of them a person has). A coefficient is one bit per person, which randomized
-response asks for at the least cost. Attributes of more values become the bits of their codes.
+mean over all people of (-1)^(number of these attributes that a person has). A coefficient is one bit per person, and
+randomized response estimates it at the lowest cost. Attributes of more values become the bits of their codes.
 """
 
 from __future__ import annotations

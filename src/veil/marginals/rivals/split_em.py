@@ -1,8 +1,8 @@
-"""Marginals from reports about every attribute, with a part of the budget each (EM, thesis 6.1.6).
+"""Marginals from reports about every attribute, each with a part of the budget (EM, thesis 6.1.6).
 
-Everybody reports every attribute through GRR with epsilon / m. Any marginal can be read from that: the reports of its
-attributes follow the product of their channels, which is undone attribute by attribute (unbiased, and often negative),
-or by maximum likelihood (EM; Fanti et al. 2016, Ren et al. 2018). Only tables of counts are gone through, never people.
+Everybody reports every attribute through GRR with epsilon / m. Any marginal follows from these reports: they have the
+product of the attributes' channels, which is inverted attribute by attribute (unbiased, and often negative) or fitted
+by maximum likelihood (EM; Fanti et al. 2016, Ren et al. 2018). Computations use tables of counts, never single people.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ Method = Literal["em", "unbiased"]
 
 _WHOLE = 1 << 16
 """A table of all attributes of so many cells is kept as it is; of a larger one, those of k attributes each."""
+
 _MOST_STEPS = 10_000
 _WITHIN = 0.1
 """How far the log-likelihood of all reports may be from its maximum: differences of less than 1 say nothing."""
+
 _TINY = 1e-300
 _MIXED = 1e-3
 """How much of a uniform table the first guess has: EM never leaves 0."""

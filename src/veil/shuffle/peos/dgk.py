@@ -1,20 +1,18 @@
-"""Powers of one base for many exponents, by a table of its windows.
+"""DGK: additively homomorphic encryption of integers modulo 2^32 or 2^64, with full decryption.
 
-DGK: additively homomorphic encryption of integers modulo 2^32 or 2^64, with full decryption.
-
-Damgard, Geisler and Kroigaard 2008/2009; the full decryption by Pohlig and Hellman is what the thesis takes (9.5.1). A
-modulus N = p q, with p - 1 = 2^l v_p c_p and q - 1 = 2^l v_q c_q; g of order 2^l v_p v_q, h of order v_p v_q, and
+Damgard, Geisler and Kroigaard 2008/2009, with full decryption by Pohlig and Hellman as in the thesis (9.5.1). A modulus
+N = p q has p - 1 = 2^l v_p c_p and q - 1 = 2^l v_q c_q; g has order 2^l v_p v_q, h has order v_p v_q, and
 
     Enc(m) = g^m h^r mod N,    r uniform of 2 t + 128 bits, where v_p and v_q are primes of t bits
 
 so that h^r is uniform in its group but for 2^-128. Products of ciphertexts are encryptions of sums modulo 2^l.
 Decryption: c^(v_p) mod p is a power of an element of order 2^l, whose exponent is found a byte or two at a time.
+`FixedBase` computes powers of g and h from tables.
 
-**What is claimed.** Ciphertexts hide their plaintext from whoever lacks the secret key, if it is hard to tell elements
-of order v_p v_q from others modulo N, a subgroup decision: that is more than the hardness of factoring which the
-thesis names. Parties follow the protocol. Ciphertexts are malleable, as they must be: nobody may have foreign
-ciphertexts decrypted and see what comes out. Python with GMP is not constant time: run the server where nobody can
-time it.
+**What is claimed.** Without the secret key, ciphertexts hide their plaintext if elements of order v_p v_q are hard to
+tell from others modulo N, a subgroup decision: a stronger assumption than the hardness of factoring, which the thesis
+names. Parties follow the protocol. Ciphertexts are malleable, as they must be: nobody may have foreign ciphertexts
+decrypted and see the result. Python with GMP is not constant time: run the server where nobody can time it.
 
 **What key generation takes care of.** c_p and c_q are odd: otherwise g may be a square modulo one prime only, and the
 Jacobi symbol of a ciphertext, which anybody can compute, would be the plaintext's lowest bit. h is not 1 modulo either
@@ -44,56 +42,8 @@ if TYPE_CHECKING:
     from gmpy2 import mpz
 
 
-class FixedBase:
-    """base^e modulo a number for exponents of so many bits: one multiplication per window of the exponent.
-
-    A table holds bits / window rows of 2^window powers: with a modulus of 3072 bits, exponents of 640 bits and windows
-    of 8 bits that is 8 MB and 80 multiplications; with windows of 10 bits, 27 MB and 64.
-
-    >>> FixedBase(3, 1009, bits=16, window=4).power(1000) == pow(3, 1000, 1009)
-    True
-    """
-
-    def __init__(self, base: int | mpz, modulus: int | mpz, bits: int, window: int) -> None:
-        from gmpy2 import mpz
-
-        self.modulus = mpz(modulus)
-        self.rows = -(-bits // window)
-        self._window = window
-        self._table: list[list[mpz]] = []
-        step = mpz(base) % self.modulus
-        for _ in range(self.rows):
-            row = [mpz(1)]
-            for _ in range((1 << window) - 1):
-                row.append(row[-1] * step % self.modulus)
-            self._table.append(row)
-            step = row[-1] * step % self.modulus
-
-    def digits(self, exponents: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Exponents of at most 64 bits cut into windows, the lowest first: a row for each."""
-        shifts = np.arange(self.rows, dtype=np.uint64) * np.uint64(self._window)
-        return (exponents[:, None] >> shifts) & np.uint64((1 << self._window) - 1)
-
-    def random_digits(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Digits of uniformly random exponents, from a uniformly random word each."""
-        return words & np.uint64((1 << self._window) - 1)
-
-    def power(self, exponent: int) -> mpz:
-        """One power."""
-        mask = (1 << self._window) - 1
-        return self.multiplied(1, [exponent >> i * self._window & mask for i in range(self.rows)])
-
-    def multiplied(self, start: int | mpz, digits: Sequence[int]) -> mpz:
-        """start * base^exponent, the exponent by its digits."""
-        from gmpy2 import mpz
-
-        found, modulus = mpz(start), self.modulus
-        for row, digit in zip(self._table, digits, strict=True):
-            if digit:
-                found = found * row[digit] % modulus
-        return found
-
-
+Bytes = NDArray[np.uint8]
+Elements = NDArray[np.uint64]
 FULL_BITS = 3072
 """Bits of a modulus that is as hard to factor as AES-128 is to break (NIST SP 800-57)."""
 
@@ -102,21 +52,35 @@ _MANY = 5000  # ciphertexts for which tables of wide digits, 60 MB, are worth ma
 _STATISTICAL = 128
 _WINDOW = 10
 """Bits of a window of the tables for encryption: 27 MB, and 71 multiplications instead of 900."""
+
 _FEW = 64  # encryptions for which tables are not worth making
 _SMALLEST = 512
 _ROOM_FOR_ORDERS = 1024  # bits of a modulus that has room for orders of 256 bits
 
-Bytes = NDArray[np.uint8]
-Elements = NDArray[np.uint64]
 
+def make_keys(ring: int = 64, bits: int = FULL_BITS, order_bits: int | None = None) -> tuple[PublicKey, SecretKey]:
+    """A new pair of keys. Fewer `bits` than 3072 are for tests: they protect nobody.
 
-def import_gmpy2() -> Any:
-    """The library for large numbers, or a sentence that says how to get it."""
-    try:
-        import gmpy2
-    except ModuleNotFoundError:
-        raise missing_extra("PEOS needs gmpy2, for arithmetic with large numbers", "peos") from None
-    return gmpy2
+    Two primes p = 2^l v c + 1, each with a prime v of `order_bits` bits and an odd c. Orders have 256 bits where there
+    is room; with 64, 2^32 steps find the factors, which is only for a modulus that protects nobody itself.
+    """
+    gmpy2 = import_gmpy2()
+    if ring not in (32, 64):
+        raise ParameterError("plaintexts are integers of 32 or 64 bits")
+    if not is_int(bits) or bits % 2 or not _SMALLEST <= bits <= 1 << 14:
+        raise ParameterError(f"a modulus has an even number of bits, at least {_SMALLEST}")
+    if order_bits is None:
+        order_bits = 256 if bits >= _ROOM_FOR_ORDERS else 64
+    if not is_int(order_bits) or not 32 <= order_bits <= bits // 2 - ring - 64:
+        raise ParameterError("the orders have at least 32 bits, and leave room for 64 more beside the ring's")
+    (p, v_p), (q, v_q) = _prime(ring, bits // 2, order_bits), _prime(ring, bits // 2, order_bits)
+    while p == q or v_p == v_q:
+        q, v_q = _prime(ring, bits // 2, order_bits)
+    g = _crt(_element(p, v_p, ring, full=True), p, _element(q, v_q, ring, full=True), q)
+    h = _crt(_element(p, v_p, ring, full=False), p, _element(q, v_q, ring, full=False), q)
+    assert gmpy2.jacobi(g, p * q) == 1
+    public = PublicKey(int(p * q), int(g), int(h), ring, order_bits)
+    return public, SecretKey(public, int(p), int(v_p))
 
 
 @dataclass(frozen=True)
@@ -188,7 +152,7 @@ class PublicKey:
 
     def encrypt_all(self, plaintexts: Elements, source: Source | None = None) -> Bytes:
         """A ciphertext for each plaintext, a row of `size` bytes each."""
-        fresh = Pool(self, source or Batch()).take(len(plaintexts))
+        fresh = RandomizerPool(self, source or Batch()).take(len(plaintexts))
         return self._rows(self._shifted(fresh, plaintexts))
 
     def _shifted(self, starts: Iterable[mpz], exponents: Elements) -> Iterator[mpz]:
@@ -202,7 +166,7 @@ class PublicKey:
         for start, digits in zip(starts, powers.digits(reduced).tolist(), strict=True):
             yield powers.multiplied(start, digits)
 
-    def renewed(self, ciphertexts: Bytes, offsets: Elements, pool: Pool) -> Bytes:
+    def renewed(self, ciphertexts: Bytes, offsets: Elements, pool: RandomizerPool) -> Bytes:
         """Fresh encryptions of each plaintext plus its offset: nobody can tell which ciphertext became which.
 
         Each is multiplied by g^offset h^r with a new r, so that it is distributed as a fresh encryption of the sum,
@@ -275,7 +239,7 @@ class PublicKey:
         return cls(modulus, g, h, ring, order_bits)
 
 
-class Pool:
+class RandomizerPool:
     """Randomizers that are computed before they are needed, when there is time: encrypting is then 10 times faster.
 
     Each is used once: a forked child throws away those that its parent computed.
@@ -402,29 +366,54 @@ class SecretKey:
         return cls(own, p, order)
 
 
-def make_keys(ring: int = 64, bits: int = FULL_BITS, order_bits: int | None = None) -> tuple[PublicKey, SecretKey]:
-    """A new pair of keys. Fewer `bits` than 3072 are for tests: they protect nobody.
+class FixedBase:
+    """base^e modulo a number for exponents of so many bits: one multiplication per window of the exponent.
 
-    Two primes p = 2^l v c + 1, each with a prime v of `order_bits` bits and an odd c. Orders have 256 bits where there
-    is room; with 64, 2^32 steps find the factors, which is only for a modulus that protects nobody itself.
+    A table holds bits / window rows of 2^window powers: with a modulus of 3072 bits, exponents of 640 bits and windows
+    of 8 bits that is 8 MB and 80 multiplications; with windows of 10 bits, 27 MB and 64.
+
+    >>> FixedBase(3, 1009, bits=16, window=4).power(1000) == pow(3, 1000, 1009)
+    True
     """
-    gmpy2 = import_gmpy2()
-    if ring not in (32, 64):
-        raise ParameterError("plaintexts are integers of 32 or 64 bits")
-    if not is_int(bits) or bits % 2 or not _SMALLEST <= bits <= 1 << 14:
-        raise ParameterError(f"a modulus has an even number of bits, at least {_SMALLEST}")
-    if order_bits is None:
-        order_bits = 256 if bits >= _ROOM_FOR_ORDERS else 64
-    if not is_int(order_bits) or not 32 <= order_bits <= bits // 2 - ring - 64:
-        raise ParameterError("the orders have at least 32 bits, and leave room for 64 more beside the ring's")
-    (p, v_p), (q, v_q) = _prime(ring, bits // 2, order_bits), _prime(ring, bits // 2, order_bits)
-    while p == q or v_p == v_q:
-        q, v_q = _prime(ring, bits // 2, order_bits)
-    g = _crt(_element(p, v_p, ring, full=True), p, _element(q, v_q, ring, full=True), q)
-    h = _crt(_element(p, v_p, ring, full=False), p, _element(q, v_q, ring, full=False), q)
-    assert gmpy2.jacobi(g, p * q) == 1
-    public = PublicKey(int(p * q), int(g), int(h), ring, order_bits)
-    return public, SecretKey(public, int(p), int(v_p))
+
+    def __init__(self, base: int | mpz, modulus: int | mpz, bits: int, window: int) -> None:
+        from gmpy2 import mpz
+
+        self.modulus = mpz(modulus)
+        self.rows = -(-bits // window)
+        self._window = window
+        self._table: list[list[mpz]] = []
+        step = mpz(base) % self.modulus
+        for _ in range(self.rows):
+            row = [mpz(1)]
+            for _ in range((1 << window) - 1):
+                row.append(row[-1] * step % self.modulus)
+            self._table.append(row)
+            step = row[-1] * step % self.modulus
+
+    def digits(self, exponents: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Exponents of at most 64 bits cut into windows, the lowest first: a row for each."""
+        shifts = np.arange(self.rows, dtype=np.uint64) * np.uint64(self._window)
+        return (exponents[:, None] >> shifts) & np.uint64((1 << self._window) - 1)
+
+    def random_digits(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Digits of uniformly random exponents, from a uniformly random word each."""
+        return words & np.uint64((1 << self._window) - 1)
+
+    def power(self, exponent: int) -> mpz:
+        """One power."""
+        mask = (1 << self._window) - 1
+        return self.multiplied(1, [exponent >> i * self._window & mask for i in range(self.rows)])
+
+    def multiplied(self, start: int | mpz, digits: Sequence[int]) -> mpz:
+        """start * base^exponent, the exponent by its digits."""
+        from gmpy2 import mpz
+
+        found, modulus = mpz(start), self.modulus
+        for row, digit in zip(self._table, digits, strict=True):
+            if digit:
+                found = found * row[digit] % modulus
+        return found
 
 
 def _prime(ring: int, bits: int, order_bits: int) -> tuple[mpz, mpz]:
@@ -455,3 +444,12 @@ def _element(p: mpz, v: mpz, ring: int, *, full: bool) -> mpz:
 def _crt(a: mpz, p: mpz, b: mpz, q: mpz) -> mpz:
     """The number that is a modulo p and b modulo q."""
     return (a + p * ((b - a) * import_gmpy2().invert(p, q) % q)) % (p * q)
+
+
+def import_gmpy2() -> Any:
+    """The library for large numbers, or a sentence that says how to get it."""
+    try:
+        import gmpy2
+    except ModuleNotFoundError:
+        raise missing_extra("PEOS needs gmpy2, for arithmetic with large numbers", "peos") from None
+    return gmpy2

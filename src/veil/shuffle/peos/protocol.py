@@ -1,9 +1,9 @@
-"""PEOS between parties: what devices, shufflers and the server compute (thesis 9.5, Algorithm 5).
+"""PEOS between parties: the computations of devices, shufflers and the server (thesis 9.5, Algorithm 5).
 
 A report is split into r shares that add up to it modulo 2^l. The first shuffler gets its share under the server's key,
 the others get theirs in the clear. Each shuffler adds one share of each of the n_r fakes: as long as one of them draws
 uniformly, the fakes are uniform, whatever the others draw. (More than r - t that deviate together see the others'
-shares in the first round, and could choose theirs after that.) `schedule` says who does what in which round.
+shares in the first round, and could choose theirs after that.) `schedule` assigns the roles of each round.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veil.entropy import Batch, Keyed
 from veil.errors import PartyError, WireError
-from veil.shuffle.peos.dgk import Pool, PublicKey, SecretKey
+from veil.shuffle.peos.dgk import PublicKey, RandomizerPool, SecretKey
 from veil.shuffle.peos.schedule import HidingRound, Schedule
 from veil.shuffle.plan import CollectionPlan
 from veil.shuffle.protocol import Attempt, Bytes, Elements, Protocol
@@ -31,9 +31,11 @@ Filling = asyncio.Future[None]
 _SEED_BYTES = 32
 _SOME = 512
 """Ciphertexts that are renewed and sent at once: about a fifth of a second of work."""
+
 _MOST_OPEN = 0.99
 """Devices may send what only the server can tell from a ciphertext. A few such reports are left out: were they to stop
 the run, one device could. Where more do not open, it was a shuffler."""
+
 _HIDE, _SEED, _RESHARE = 1, 2, 3
 
 
@@ -119,7 +121,7 @@ class Peos(Protocol):
     # -- at a shuffler -------------------------------------------------------------------------------------------------
 
     async def shuffle(self, attempt: Attempt) -> None:
-        source, pool = Batch(), Pool(self._key)
+        source, pool = Batch(), RandomizerPool(self._key)
         state = self._begin(attempt)
         # all who will renew ciphertexts prepare for it at once, not one after the other when their turn comes
         rows = len(state.shares) if attempt.index <= self._schedule.tolerated else 0
@@ -138,7 +140,7 @@ class Peos(Protocol):
         finally:
             filling.cancel()
 
-    async def _fill(self, pool: Pool, rows: int) -> None:
+    async def _fill(self, pool: RandomizerPool, rows: int) -> None:
         for start in range(0, rows, _SOME):
             await asyncio.to_thread(pool.fill, min(_SOME, rows - start))
 
@@ -159,7 +161,13 @@ class Peos(Protocol):
         return Keyed(attempt.secret).words(self.plan.fakes)
 
     async def _hide(
-        self, one: HidingRound, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool, filling: Filling
+        self,
+        one: HidingRound,
+        attempt: Attempt,
+        state: ShufflerState,
+        source: Batch,
+        pool: RandomizerPool,
+        filling: Filling,
     ) -> None:
         """Seekers pass on what they have; hiders add up what they get."""
         attempt.stage(f"round {one.number}: hiding")
@@ -210,7 +218,7 @@ class Peos(Protocol):
         results = await asyncio.gather(*sends, *receives)
         state.add([self._read(data) for data in results[len(sends) :] if data is not None])
 
-    async def _renewed(self, state: ShufflerState, pool: Pool, filling: Filling) -> AsyncIterator[Bytes]:
+    async def _renewed(self, state: ShufflerState, pool: RandomizerPool, filling: Filling) -> AsyncIterator[Bytes]:
         """Fresh encryptions of what the holder has, some at a time."""
         assert state.ciphertexts is not None
         await filling
@@ -218,12 +226,12 @@ class Peos(Protocol):
             rows = slice(start, start + _SOME)
             yield await asyncio.to_thread(self._renew, state.ciphertexts[rows], state.shares[rows], pool)
 
-    def _renew(self, ciphertexts: Bytes, offsets: Elements, pool: Pool) -> Bytes:
+    def _renew(self, ciphertexts: Bytes, offsets: Elements, pool: RandomizerPool) -> Bytes:
         if self._renewing:
             return self._key.renewed(ciphertexts, offsets, pool).reshape(-1)
         return self._key.shifted(ciphertexts, offsets).reshape(-1)
 
-    async def _outcome(self, state: ShufflerState, pool: Pool, filling: Filling) -> AsyncIterator[Bytes]:
+    async def _outcome(self, state: ShufflerState, pool: RandomizerPool, filling: Filling) -> AsyncIterator[Bytes]:
         if state.ciphertexts is None:
             yield self._written(state.shares).reshape(-1)
         else:

@@ -1,4 +1,4 @@
-"""Who hides, who holds the ciphertexts and who passes them on, round by round: fixed, and known to everybody.
+"""The schedule of PEOS: the hiders, seekers and holder of each round, fixed and public.
 
 With r shufflers and t = floor(r/2) + 1 there is a round for each group of t of them, the *hiders*, in lexicographic
 order; the others are *seekers*. One shuffler, the *holder*, has its shares under the server's key. Per round:

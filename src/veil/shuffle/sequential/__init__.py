@@ -1,7 +1,13 @@
-"""SS, the sequential shuffle: reports in layers of encryption go from one shuffler to the next, and then to the server.
+"""SS, the sequential shuffle: reports in layers of encryption pass from shuffler to shuffler, and then to the server.
 
-As long as one shuffler keeps its order to itself, nobody knows who sent which report. Every shuffler can poison the
-result with fakes that are not uniform; nothing here finds out. Thesis 9.5.1; docs/sequential-shuffle.md.
+As long as one shuffler keeps its order secret, nobody knows the sender of a report. Every shuffler can poison the
+result with fakes that are not uniform, and nothing here detects it. Thesis 9.5.1; docs/sequential-shuffle.md.
+
+    Sequential, route_of, keys_in_plan      the protocol, and the route and keys of a plan
+    Key, Route, wrap, wrap_many, peel, peel_many, reports_in, message_bytes    onions, with
+                                            `LAYER_BYTES` and `REPORT_BYTES`
+    mix, open_batch, permutation, fakes_of, draw_fakes, BatchError    the step of one shuffler
+    SpotChecks, SpotCheckError, detection, submissions_of, without_checks    spot checks by the server
 """
 
 from veil.shuffle.sequential.mixing import BatchError, draw_fakes, fakes_of, mix, open_batch, permutation

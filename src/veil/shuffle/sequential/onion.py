@@ -1,11 +1,11 @@
 """Onions: one report wrapped in a layer of encryption for each shuffler, and an innermost one for the server.
 
 Each layer is HPKE (RFC 9180, base mode) with X25519, HKDF-SHA256 and ChaCha20-Poly1305: 32 bytes of an encapsulated
-key and 16 of a tag, nothing else. A report is one element of the integers mod 2^64, 8 bytes, little-endian. So a
-message that has `layers` of them to open is 8 + 48 * layers bytes long, whatever it holds.
+key and 16 of a tag, nothing else. A report is one element of the integers mod 2^64, 8 bytes, little-endian. A message
+with `layers` layers left is 8 + 48 * layers bytes long, whatever it contains.
 
-A layer's `info` names the protocol, the route (the collection and every key on the way) and the layer's number: a
-message of another collection, of another chain of shufflers, or opened out of turn does not open at all.
+A layer's `info` names the protocol, the route (the collection and all public keys of the shufflers and the server) and
+the layer's number: a message of another collection, of another chain of shufflers, or out of turn does not open.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SS between parties: what devices, shufflers and the server do, as `veil.shuffle.parties` asks for it.
+"""The sequential shuffle between parties: the work of devices, shufflers and the server, as a `veil.shuffle.protocol`.
 
 Devices leave one onion, with the first shuffler alone. Each shuffler takes a batch from the one before it, opens its
-layer, adds its fakes, mixes and hands on; the last one sends the server what only the server can open.
+layer, adds its fakes, mixes and passes it on; the last one sends the server messages that only the server can open.
 """
 
 from __future__ import annotations

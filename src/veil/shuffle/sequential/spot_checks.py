@@ -1,15 +1,12 @@
-"""Spot checks: accounts of the server's own, whose reports have to come out of the shuffle (thesis 9.5.1).
+"""Spot checks: accounts of the server whose reports have to come out of the shuffle (thesis 9.5.1).
 
-The server makes a few accounts and answers for them with uniform reports, wrapped as every device wraps its own. It
-alone knows them: a shuffler sees messages of one length under keys that it does not have, and cannot tell them from
-people's. One that replaces or drops messages hits some of these sooner or later, and the server, which knows what has
-to be there, finds out.
+The server creates a few accounts and answers for them with uniform reports, wrapped as every device wraps its own. Only
+the server knows them: a shuffler sees messages of one length under keys that it does not have, and cannot tell them
+from those of people. A shuffler that replaces or drops messages hits some of them sooner or later, and the server,
+which knows their reports, notices. They are removed before estimation.
 
-They say nothing about fakes: a shuffler whose fakes are not uniform passes every check. They do not say which
-shuffler it was, and they do not help against a server that colludes. They are nobody: promises must not count them
-among the people.
-
-Spot checks between parties: the server's own accounts leave messages as devices do, and go before estimation.
+Spot checks do not detect fakes that are not uniform, they do not identify the shuffler, and they do not help against a
+server that colludes. The accounts are not people: guarantees must not count them.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ import numpy as np
 
 from veil.entropy import Source
 from veil.errors import ParameterError, PartyError, WireError
-from veil.shuffle.coordinator import Shuffled
+from veil.shuffle.coordinator import ShuffleOutcome
 from veil.shuffle.protocol import Protocol
 from veil.shuffle.sequential.onion import REPORT_BYTES, U64, Bytes, Route, wrap_many
 from veil.shuffle.submissions import Submission
@@ -132,7 +129,7 @@ def submissions_of(protocol: Protocol, checks: SpotChecks) -> list[Submission]:
     return [Submission.of(protocol, np.array([report], dtype=np.uint64)) for report in checks.reports]
 
 
-def without_checks(shuffled: Shuffled, checks: SpotChecks) -> Shuffled:
+def without_checks(shuffled: ShuffleOutcome, checks: SpotChecks) -> ShuffleOutcome:
     """What came out, of people and fakes alone; a SpotCheckError where checks are missing.
 
     Called in a coordinator's `keep`, that error comes before anything is acknowledged: shufflers still hold everything.

@@ -1,1 +1,1 @@
-"""Connections between parties: certificates, frames, and who may connect."""
+"""Connections between parties: certificates, frames, and admission."""

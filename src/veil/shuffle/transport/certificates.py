@@ -1,7 +1,7 @@
-"""Certificates of the parties: contexts for TLS 1.3, and an authority for tests and first steps.
+"""Certificates of the parties: contexts for TLS 1.3, and a certificate authority for tests and first steps.
 
-A party is known by the name in its certificate, not by its address. In production the certificates come from whatever
-authority the parties trust; all that is asked of one is the party's name as its DNS name.
+A party is identified by the name in its certificate, not by its address. In production the certificates come from any
+authority that the parties trust; a certificate needs the party's name as its DNS name.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Frames between two parties: a length, a kind and a body, over a stream that TLS protects.
+"""Frames between two parties: a length, a kind and a body, over a stream protected by TLS.
 
-Both ends send a sign of life now and then, so that a party that hangs is told from one that works for long. Whatever
-goes wrong becomes a `PartyError` with the name of the party at the other end.
+Both ends send regular signs of life, so that a party that hangs is told from one that works for long. Every failure
+becomes a `PartyError` with the name of the party at the other end.
 
-Nothing here trusts the other end: frames and documents have a maximum size, frames that nobody has received yet have
-one together, and `within` limits the time of an exchange, because a party that does no work can still show signs of
-life.
+The other end is not trusted: frames and documents have a maximum size, frames that wait to be received have one
+together, and `within` limits the time of an exchange, because an idle party can still send signs of life.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from veil.tools.json_documents import JsonLimits, load_json
 
 PIECE = 1 << 20
 """Bytes of a vector that go into one frame."""
+
 LONGEST = PIECE + 1024
 """The longest frame that is read: whoever announces a longer one is not a party of ours."""
 

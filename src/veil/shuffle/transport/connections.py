@@ -1,18 +1,17 @@
-"""Connecting to a shuffler, and agreeing with it on the plan before anything else is said.
+"""Connections to shufflers: connecting with agreement on the plan, and accepting a limited number of connections.
 
-Connections to a shuffler: a limited number of them, for a limited time, with places for the parties of its plan.
+`dial` connects to a shuffler, and compares the plans before anything else is said. `Listener` accepts connections.
+Anybody can open connections, and each takes a file of the process. So there are three kinds of places:
 
-Anybody can open connections, and each takes a file of this process. So there are three kinds of places:
-
-- `connections` for connections that have not shown who they are. That means TLS and the greeting, together within
+- `connections` for connections that have not identified themselves. That means TLS and the greeting, together within
   `patience` seconds. When all places are taken, the oldest of these connections is closed for a new one: a party that
   greets at once gets in, however many others hold connections open.
-- `connections` for devices. When all places are taken, the device that has left nothing for longest makes room, if
-  that was more than `patience` seconds ago; else a new device is told to come again.
+- `connections` for devices. When all places are taken, the device that has been idle for longest makes room, if that
+  was more than `patience` seconds; else a new device is told to come again.
 - A few for each other party. A new connection of a party closes the oldest one of the same party when its places are
   taken.
 
-What strangers and devices do is logged once a minute at most, with the number of times.
+Events that strangers and devices can cause are logged at most once a minute, with their number.
 """
 
 from __future__ import annotations
@@ -39,10 +38,15 @@ VERSION = 1
 Purpose = Literal["leave", "control", "attempt"]
 """Why somebody connects: devices leave shares, the server closes and starts, shufflers meet for an attempt."""
 
+Serve = Callable[[Channel, dict[str, Any]], Awaitable[None]]
 SPARE_FILES = 32
 """Files of a party that are no connections: its data, its settings, standard streams, the event loop."""
 
-_PAUSE = 0.1
+_PAUSE = 0.1  # seconds before another attempt to connect or to accept
+_PER_PARTY = 4
+_BACKLOG = 128
+_LOG_SECONDS = 60.0
+_log = logging.getLogger("veil.parties")
 
 
 async def dial_all(settings: PartySettings, names: Sequence[str], purpose: Purpose) -> list[Channel]:
@@ -125,15 +129,6 @@ def _allowed(settings: PartySettings, peer: str) -> Purpose | None:
     if peer in (DEVICE, SERVER):
         return "leave" if peer == DEVICE else "control"
     return "attempt" if peer in settings.plan.names else None
-
-
-_log = logging.getLogger("veil.parties")
-_PER_PARTY = 4
-_BACKLOG = 128
-_CLOSING_PAUSE = 0.1
-_LOG_SECONDS = 60.0
-
-Serve = Callable[[Channel, dict[str, Any]], Awaitable[None]]
 
 
 def files_needed(settings: PartySettings) -> int:
@@ -232,7 +227,7 @@ class Listener:
             except OSError as problem:  # no files or no memory left, or the connection is gone already
                 self._log("connections that could not be accepted", f"cannot accept a connection: {problem.strerror}")
                 self._drop_stranger()
-                await asyncio.sleep(_CLOSING_PAUSE)
+                await asyncio.sleep(_PAUSE)
                 continue
             if len(self._strangers) >= self._settings.connections:
                 kind = "connections closed for newer ones"
