@@ -1,10 +1,10 @@
 """Iterative proportional fitting: tables from some of their marginals, by sweeps and by Newton's method.
 
-A table stands as rows x columns, the first attributes in the rows and the others in the columns. Constraints that share
-their attributes in the rows are one group: rows that these do not tell apart are added up once for the whole group, and
-multiplied once. So a sweep over all pairs of 16 attributes goes over the table 20 times and not 240 times, and
-everything that touches the whole table runs along contiguous columns. Newton's method serves where sweeps do not
-settle.
+A table is stored as rows x columns, the first attributes in the rows and the others in the columns. Constraints that
+share their attributes in the rows form a group: rows that the group does not distinguish are added up once, and
+multiplied once. So a sweep over all pairs of 16 attributes goes over the table 20 times instead of 240 times, and
+everything that touches the whole table runs along contiguous columns. Newton's method is used where sweeps do not
+converge.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where kernels run: on threads of this machine, or on a device that was chosen for a while.
+"""Where kernels run: on threads of this machine, or on a counting device chosen for a block of code.
 
-`sum_over_threads` spreads people over cores and adds up what comes back: integer sums, so the split never shows. A
-counting device gets the same plain arrays and gives the same integers (`veil.engines.gpu` has the one for a GPU). The
-choice of a device belongs to the context that made it: to its thread, and to the threads that work for it.
+`sum_over_threads` spreads people over cores and adds up the results. They are integer sums, so the split does not
+change them. A counting device gets the same arrays and returns the same integers (`veil.engines.gpu` has one for GPUs).
+The choice of a device belongs to the context that made it: to its thread, and to the threads that work for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Calibrate (Jia and Gong, INFOCOM 2019): posterior means under a prior, which may be assumed, fitted or learned.
+"""Calibrate (Jia and Gong, INFOCOM 2019): posterior means under a prior that is given, fitted or learned.
 
 An unbiased estimate is the true frequency plus normal noise of known variance. With a prior on true frequencies, the
-posterior mean has the least expected squared error (their theorem 2); the better the prior, the less it is.
+posterior mean has the least expected squared error (their theorem 2); the better the prior, the smaller it is.
 """
 
 from __future__ import annotations

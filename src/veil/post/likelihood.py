@@ -1,4 +1,4 @@
-"""The most likely histogram: approximately from any oracle's estimate, exactly from GRR's, by EM from a channel."""
+"""The most likely histogram: approximately from any estimate, exactly for GRR, and by EM from whole reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A post-processing method is a value: its rule, what it enforces, what it is good for and how it is biased."""
+"""Post-processing methods as values: the rule, what it enforces, what it is good for and how it is biased."""
 
 from __future__ import annotations
 

@@ -1,17 +1,13 @@
-"""What an analyst asks of a histogram: every value, the most frequent ones, or sets of values.
+"""Estimates after post-processing, with their lineage and their error.
 
-What post-processing gives: an estimate that remembers what it was made from, and is honest about its error.
-
-A biased method has no standard error that tells the truth, so none is shown. What stays true is the interval of the
-unbiased estimate: it is shown instead, cut to what frequencies can be and stretched to the shown frequency. It covers
-the truth at least as often as that one does, whatever the method did.
+A biased method has no valid standard error, so none is shown. The interval of the unbiased estimate remains valid: it
+is shown instead, cut to possible frequencies and stretched to the shown frequency. It covers the truth at least as
+often as the unbiased one does, for every method.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar
@@ -24,87 +20,8 @@ from veil.errors import InputError, ParameterError
 from veil.post.priors import Prior
 from veil.results.estimate import Estimate, Row, Total
 from veil.results.laws import Inversion
-from veil.tools.numbers import is_int
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-class FrequencyQuery(ABC):
-    """Numbers asked of a histogram, each the frequency of a value or of a set."""
-
-    kind: str
-
-    @abstractmethod
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        """The places whose frequencies are added up, one list an answer; `truth` says what is frequent."""
-
-
-@dataclass(frozen=True)
-class EveryValue(FrequencyQuery):
-    """The frequency of each value of the domain."""
-
-    kind = "single"
-
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        return list(np.arange(len(estimate))[:, None])
-
-
-@dataclass(frozen=True)
-class MostFrequent(FrequencyQuery):
-    """The frequencies of the k values that are truly the most frequent."""
-
-    k: int = 10
-    kind = "frequent"
-
-    def __post_init__(self) -> None:
-        if not is_int(self.k) or self.k < 1:
-            raise ParameterError("the most frequent values are an integer number of at least 1")
-
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        return list(np.argsort(-truth, kind="stable")[: self.k, None])
-
-
-@dataclass(frozen=True, eq=False)
-class Sets(FrequencyQuery):
-    """The total frequency of each of these sets of values."""
-
-    sets: Sequence[Any] = field(repr=False)
-    kind = "sets"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.sets, Sequence) or not self.sets or not all(_is_set(values) for values in self.sets):
-            raise InputError("a query has at least one set, and a set at least one value")
-
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        return [estimate.positions(values) for values in self.sets]
-
-
-def squared_errors(made: Estimate, groups: list[Ints], truth: Floats) -> Floats:
-    """Squared error of what an estimate answers about each group of places."""
-    flat = np.concatenate(groups)
-    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])[:-1]])
-    answers, known = np.add.reduceat(made.frequencies[flat], starts), np.add.reduceat(truth[flat], starts)
-    return np.asarray((made.bend(answers) - known) ** 2)
-
-
-def as_query(query: Any) -> FrequencyQuery:
-    """A Query as it is, or by its name ("single", "frequent"), or a list of sets of values."""
-    if isinstance(query, FrequencyQuery):
-        return query
-    if isinstance(query, str):
-        if query in ("single", "frequent"):
-            return EveryValue() if query == "single" else MostFrequent()
-        raise InputError("a query is 'single', 'frequent', or a list of sets of values")
-    try:
-        sets = list(query)
-    except TypeError:
-        raise InputError("a query is 'single', 'frequent', or a list of sets of values") from None
-    return Sets(sets)
-
-
-def _is_set(values: Any) -> bool:
-    return not isinstance(values, (str, bytes)) and hasattr(values, "__len__") and len(values) > 0
 
 
 @dataclass(frozen=True)

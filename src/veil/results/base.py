@@ -1,7 +1,7 @@
-"""What every result can do: a table with its errors, facts beside it, a picture, and JSON both ways.
+"""The base class of results: a table with errors, facts, a picture, and JSON both ways.
 
 The terminal, JSON, files, the collector's answers and notebooks render any Result from `table`, `facts` and `remarks`
-alone: see `terminal`, `documents`, `files` and `html` beside this module.
+alone: see `veil.results.render`.
 """
 
 from __future__ import annotations

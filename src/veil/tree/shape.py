@@ -1,6 +1,6 @@
-"""The shape of a tree over leaves 0 .. leaves-1: its levels, its nodes, and the fewest of them that make a range.
+"""The shape of a tree over leaves 0 .. leaves-1: levels, nodes, and the smallest set of nodes for a range.
 
-Level 0 is the root. A node of level l stands over b^(height - l) leaves, the last of a level over what remains: the
+Level 0 is the root. A node of level l covers b^(height - l) leaves, the last node of a level the remaining ones: the
 levels of `veil.view.Ancestor`.
 """
 

@@ -1,8 +1,8 @@
 """LinearHashing: local hashing by a linear map over a prime field, decoded by Fourier transforms.
 
-PGR in affine coordinates (Feldman, Nelson, Nguyen and Talwar, ICML 2022): a value is (1, digits), a report (bucket,
-coefficients) supports it if their inner product is 0. Here the coefficients come from a seed, so that values of any
-length have reports of nine bytes, and only a suffix of the value is linear: that is what one transform decodes.
+This is PGR in affine coordinates (Feldman, Nelson, Nguyen and Talwar, ICML 2022): a value is (1, digits), and a report
+(bucket, coefficients) supports it if their inner product is 0. The coefficients come from a seed, so that values of any
+length have reports of nine bytes. Only a suffix of the value is linear: the part that one transform decodes.
 """
 
 from __future__ import annotations

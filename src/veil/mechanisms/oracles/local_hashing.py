@@ -1,10 +1,7 @@
-"""Local hashing: hash the value into a few buckets under a random seed, then report the bucket by randomized response.
+"""Local hashing: OLH and BLH (thesis 3.3.4 and 3.3.5).
 
-The family of OLH, BLH and RandomProjection (thesis 3.3.4 and 3.3.5): they differ in the number of buckets and of seeds.
-
-OLH: optimized local hashing (thesis 3.3.5).
-
-BLH: binary local hashing (thesis 3.3.4).
+The value is hashed into a few buckets under a random seed, and the bucket is reported by randomized response. The
+mechanisms of the family, with RandomProjection in `veil.mechanisms.rivals`, differ in the numbers of buckets and seeds.
 """
 
 from __future__ import annotations

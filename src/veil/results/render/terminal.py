@@ -1,7 +1,7 @@
 """Any result in a terminal, by rich. A number, a time, an interval or an item is never cut.
 
-Where a table is too wide, its bars go first; then labels wrap, and sets wrap between items; and where that is not
-enough, each row stands as a block of lines. No label can format the terminal.
+If a table is too wide, its bars are dropped first; then labels wrap, and sets wrap between items; if that is not
+enough, each row becomes a block of lines. Labels are escaped, so that they cannot format the terminal.
 """
 
 from __future__ import annotations
