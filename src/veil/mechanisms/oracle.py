@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veil.entropy import Source
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.kernels.parallel import Hashed
+from veil.kernels.parallel import HashedReports
 from veil.mechanisms.base import Mechanism
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns
@@ -195,7 +195,7 @@ class PureOracle(FrequencyOracle):
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         """Whether report i supports candidate j, as 0 and 1: for joint counts over few candidates."""
 
-    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> HashedReports | None:
         """The same as reports of a local hash, from which a device makes it; None where they are none."""
         return None
 

@@ -17,7 +17,7 @@ from veil.post import calibration, consistency, likelihood
 from veil.post.likelihood import em
 from veil.post.methods import HistogramMethod, Method, ModelMethod, QueryMethod
 from veil.post.priors import FAMILIES, Family, Prior
-from veil.post.processed import Calibrated, Normed, PositiveAnswers, Processed, ProcessedTotal
+from veil.post.processed import CalibratedEstimate, NormedEstimate, PositiveAnswers, ProcessedEstimate, ProcessedTotal
 from veil.post.selection import (
     PAPER_METHODS,
     EveryValue,
@@ -37,16 +37,16 @@ __all__ = [
     "FAMILIES",
     "METHODS",
     "PAPER_METHODS",
-    "Calibrated",
+    "CalibratedEstimate",
     "EveryValue",
     "Family",
     "FrequencyQuery",
     "Method",
     "MostFrequent",
-    "Normed",
+    "NormedEstimate",
     "PositiveAnswers",
     "Prior",
-    "Processed",
+    "ProcessedEstimate",
     "ProcessedTotal",
     "Selection",
     "Sets",

@@ -44,7 +44,7 @@ class ProcessedTotal:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Processed(Estimate):
+class ProcessedEstimate(Estimate):
     """Frequencies after post-processing. `raw` is the unbiased estimate that they were made from."""
 
     variant: ClassVar[str] = "processed"
@@ -53,9 +53,9 @@ class Processed(Estimate):
     """The last method that was applied."""
 
     @classmethod
-    def of_estimate(cls, estimate: Estimate, frequencies: Floats, step: str, **more: Any) -> Processed:
+    def of_estimate(cls, estimate: Estimate, frequencies: Floats, step: str, **more: Any) -> ProcessedEstimate:
         """The same people and noise with other frequencies, after one more step."""
-        raw = estimate.raw if isinstance(estimate, Processed) else estimate
+        raw = estimate.raw if isinstance(estimate, ProcessedEstimate) else estimate
         return cls(
             domain=raw.domain,
             frequencies=frequencies,
@@ -79,7 +79,7 @@ class Processed(Estimate):
     @cached_property
     def unbiased(self) -> Estimate:
         """What intervals are made of: the raw estimate, normed where the true frequencies add up to one."""
-        return Normed.of_raw(self.raw, 1.0) if self.raw.adds_up else self.raw
+        return NormedEstimate.of_raw(self.raw, 1.0) if self.raw.adds_up else self.raw
 
     @cached_property
     def variance(self) -> Floats:
@@ -108,7 +108,7 @@ class Processed(Estimate):
         rows = self.positions(subset)
         return ProcessedTotal(self.answer(rows), self.unbiased._total(rows), 1.0 if self.scale == 1.0 else np.inf)
 
-    def of(self, values: Domain) -> Processed:
+    def of(self, values: Domain) -> ProcessedEstimate:
         cut = Estimate.of(self, values)
         return self if cut is self else replace(cut, raw=self.raw.of(values))  # type: ignore[call-arg, return-value]
 
@@ -128,7 +128,7 @@ class Processed(Estimate):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Normed(Processed):
+class NormedEstimate(ProcessedEstimate):
     """After Norm: still unbiased, with a smaller variance, which is exact here."""
 
     variant: ClassVar[str] = "normed"
@@ -138,12 +138,12 @@ class Normed(Processed):
     """How many values they were then."""
 
     @classmethod
-    def of_raw(cls, raw: Estimate, total: float, step: str = "norm") -> Normed:
+    def of_raw(cls, raw: Estimate, total: float, step: str = "norm") -> NormedEstimate:
         """Norm of an unbiased estimate whose true frequencies add up to a known total."""
         from veil.post.consistency import norm
 
         made = cls.of_estimate(raw, norm(raw.frequencies, total), step, sum=total, over=len(raw))
-        assert isinstance(made, Normed)
+        assert isinstance(made, NormedEstimate)
         return made
 
     @property
@@ -198,7 +198,7 @@ class Normed(Processed):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PositiveAnswers(Processed):
+class PositiveAnswers(ProcessedEstimate):
     """After Post-Pos: the histogram stays as it was, and every answer taken from it is at least 0."""
 
     variant: ClassVar[str] = "positive-answers"
@@ -208,7 +208,7 @@ class PositiveAnswers(Processed):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Calibrated(Processed):
+class CalibratedEstimate(ProcessedEstimate):
     """Posterior means under a prior, and what else the posterior tells."""
 
     variant: ClassVar[str] = "calibrated"
@@ -218,7 +218,7 @@ class Calibrated(Processed):
 
     constant_noise: bool
 
-    def of(self, values: Domain) -> Processed:
+    def of(self, values: Domain) -> ProcessedEstimate:
         cut = super().of(values)
         kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
         return cut if cut is self else replace(cut, posterior_sd=self.posterior_sd[kept])  # type: ignore[call-arg]

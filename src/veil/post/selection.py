@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, ParameterError
 from veil.post.consistency import norm_sub
-from veil.post.processed import Processed
+from veil.post.processed import ProcessedEstimate
 from veil.results.estimate import Estimate
 from veil.results.laws import AdditiveNoise, FakeLaw, Noise, SupportNoise
 from veil.tools.numbers import is_int, proportional
@@ -76,7 +76,7 @@ def select(
 
     if not is_int(runs) or runs < 1 or not is_int(seed) or seed < 0:
         raise ParameterError("runs are an integer of at least 1, and a seed is one of at least 0")
-    if not isinstance(estimate, Estimate) or isinstance(estimate, Processed) or not estimate.adds_up:
+    if not isinstance(estimate, Estimate) or isinstance(estimate, ProcessedEstimate) or not estimate.adds_up:
         raise InputError("a method is selected on an unprocessed estimate of a whole histogram")
     if isinstance(methods, str) or not methods or not all(isinstance(m, str) and m in METHODS for m in methods):
         raise ParameterError(f"methods to select from are {', '.join(METHODS)}")

@@ -60,11 +60,11 @@ KINDS: Kinds[Result] = Kinds(
 VARIANTS: Kinds[Result] = Kinds(
     {
         "binary": "veil.marginals.rivals.binary:BinaryMarginals",
-        "calibrated": "veil.post.processed:Calibrated",
+        "calibrated": "veil.post.processed:CalibratedEstimate",
         "fourier": "veil.marginals.rivals.fourier:FourierCoefficients",
-        "normed": "veil.post.processed:Normed",
+        "normed": "veil.post.processed:NormedEstimate",
         "positive-answers": "veil.post.processed:PositiveAnswers",
-        "processed": "veil.post.processed:Processed",
+        "processed": "veil.post.processed:ProcessedEstimate",
         "split": "veil.marginals.rivals.split_em:SplitReports",
         "uniform": "veil.marginals.rivals.contingency:Uniform",
     }

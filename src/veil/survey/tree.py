@@ -192,8 +192,8 @@ class OneOf(Ask):
         object.__setattr__(self, "branches", tuple((int(share), as_ask(ask)) for share, ask in branches))
 
     @cached_property
-    def _numbers(self) -> _Numbers:
-        return _Numbers([ask for _, ask in self.branches])
+    def _numbers(self) -> _QuestionNumbers:
+        return _QuestionNumbers([ask for _, ask in self.branches])
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -254,8 +254,8 @@ class AllOf(Ask):
         object.__setattr__(self, "asks", tuple(as_ask(ask) for ask in asks))
 
     @cached_property
-    def _numbers(self) -> _Numbers:
-        return _Numbers(self.asks)
+    def _numbers(self) -> _QuestionNumbers:
+        return _QuestionNumbers(self.asks)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -315,7 +315,7 @@ class QuestionList(Sequence[Question]):
         return self._ask.question(known) if isinstance(known, int) else tuple(map(self._ask.question, known))
 
 
-class _Numbers:
+class _QuestionNumbers:
     """How the questions below several asks are numbered: through one ask after another."""
 
     def __init__(self, asks: Sequence[Ask]) -> None:

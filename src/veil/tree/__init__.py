@@ -11,15 +11,15 @@ Values of a tree are a list of arrays, one per level, the root's first. Runs at 
 
 from __future__ import annotations
 
-from veil.tree.least_squares import Admm, TreeAnswers, admm, consistent, from_differences, project
-from veil.tree.shape import Floats, Levels, PerLevel, Run, Tree
+from veil.tree.least_squares import AdmmSolution, TreeAnswers, admm, consistent, from_differences, project
+from veil.tree.shape import Floats, Levels, NodeRun, PerLevel, Tree
 
 __all__ = [
-    "Admm",
+    "AdmmSolution",
     "Floats",
     "Levels",
+    "NodeRun",
     "PerLevel",
-    "Run",
     "Tree",
     "TreeAnswers",
     "admm",

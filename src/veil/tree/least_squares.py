@@ -84,7 +84,7 @@ def project(tree: Tree, values: Sequence[ArrayLike], weights: PerLevel | None = 
 
 
 @dataclass(frozen=True, eq=False)
-class Admm:
+class AdmmSolution:
     """What `admm` found: consistent values that add up to the total, none below 0, and how it got there.
 
     `lowest` is the lowest leaf of the last x, before the leaves below 0 became 0 and all were multiplied to add up.
@@ -112,7 +112,7 @@ def admm(
     relaxation: float = 1.6,
     tolerance: float = 1e-9,
     most: int = 10_000,
-) -> Admm:
+) -> AdmmSolution:
     """The minimum by the alternating direction method of multipliers (Boyd et al. 2011). Runs at the collector.
 
     The objective is split in 1/2 sum w (x - y)^2 over consistent x with the root at the total, and z >= 0, with x = z:
@@ -145,7 +145,9 @@ def admm(
     x, primal, dual, lowest = alternate(
         nodes, scales, tree.offsets, tree.branching, total, float(rho), float(relaxation), limit, int(most)
     )
-    return Admm(split_levels(tree, x), bool(primal[-1] <= limit and dual[-1] <= limit), primal, dual, float(lowest))
+    return AdmmSolution(
+        split_levels(tree, x), bool(primal[-1] <= limit and dual[-1] <= limit), primal, dual, float(lowest)
+    )
 
 
 def _checked(

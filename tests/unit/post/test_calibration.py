@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from veil import OLH, OUE, post
 from veil.errors import FitWarning, InputError, ParameterError
-from veil.post import FAMILIES, Calibrated, Family, Prior, calibrate
+from veil.post import FAMILIES, CalibratedEstimate, Family, Prior, calibrate
 from veil.post.calibration import posterior
 from veil.post.selection import redraw
 from veil.results.estimate import Estimate
@@ -104,7 +104,7 @@ def test_fitted_priors_have_the_mean_they_were_fitted_to(name: str) -> None:
         assert spread == pytest.approx(np.sqrt(extra), rel=0.02)  # (18)
 
 
-def evidence(estimate: Estimate, made: Calibrated) -> float:
+def evidence(estimate: Estimate, made: CalibratedEstimate) -> float:
     variance = float(estimate.variance_at(np.zeros(1))[0])
     held = made.prior.masses > 0
     logs = -0.5 * (estimate.frequencies[:, None] - made.prior.atoms[held]) ** 2 / variance

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veil import OLH, simulate
-from veil.post import FAMILIES, Calibrated, calibrate
+from veil.post import FAMILIES, CalibratedEstimate, calibrate
 from veil.post.priors import grid, learn
 from veil.post.selection import redraw
 from veil.results.estimate import Estimate
@@ -75,8 +75,8 @@ def test_the_learned_prior_maximises_the_likelihood(shape: str, epsilon: float) 
 def test_the_power_law_is_not_more_likely() -> None:
     estimate = collected(SHAPES["zipf"], 1.0, 200_000, 2)
     learned, assumed = calibrate(estimate), estimate.post("power")
-    assert isinstance(learned, Calibrated)
-    assert isinstance(assumed, Calibrated)
+    assert isinstance(learned, CalibratedEstimate)
+    assert isinstance(assumed, CalibratedEstimate)
     reached, rival = (
         float(np.mean(np.log(densities(estimate, p.atoms) @ p.masses * np.sqrt(1 / estimate.variance_at(p.atoms[:1])))))
         for p in (learned.prior, assumed.prior)

@@ -11,7 +11,7 @@ import pytest
 
 from veil import GRR, OLH, OUE, Categories, Items, Question, Rappor, Survey, metrics, post, simulate
 from veil.errors import FitWarning, InputError, ParameterError
-from veil.post import Calibrated, Normed, PositiveAnswers, Processed
+from veil.post import CalibratedEstimate, NormedEstimate, PositiveAnswers, ProcessedEstimate
 from veil.results.estimate import Estimate
 from veil.view import SampleItem
 
@@ -65,15 +65,15 @@ def test_the_lineage_names_every_step_with_its_options() -> None:
 
 def test_the_unbiased_estimate_is_kept() -> None:
     chain = RAW.post("norm").post("base-cut", k=5).post("norm-sub")
-    assert isinstance(chain, Processed)
+    assert isinstance(chain, ProcessedEstimate)
     assert chain.raw is RAW
     assert chain.step == "norm-sub"
     assert chain.n == RAW.n
     assert chain.noise == RAW.noise
-    assert isinstance(RAW.post("norm"), Normed)
-    assert isinstance(RAW.post("calibrate"), Calibrated)
+    assert isinstance(RAW.post("norm"), NormedEstimate)
+    assert isinstance(RAW.post("calibrate"), CalibratedEstimate)
     assert isinstance(RAW.post("post-pos"), PositiveAnswers)
-    assert not isinstance(RAW.post("norm-sub").post("norm"), Normed)  # its noise is no longer the oracle's
+    assert not isinstance(RAW.post("norm-sub").post("norm"), NormedEstimate)  # its noise is no longer the oracle's
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_methods_with_a_noise_model_refuse_oracles_without_one() -> None:
 @pytest.mark.parametrize("name", BIASED)
 def test_intervals_contain_the_shown_frequency(name: str) -> None:
     made = RAW.post(name)
-    assert isinstance(made, Processed)
+    assert isinstance(made, ProcessedEstimate)
     bounds, shown = made.interval(), np.maximum(made.frequencies, 0) if name == "post-pos" else made.frequencies
     assert ((bounds[:, 0] <= shown) & (shown <= bounds[:, 1])).all()
     raw = RAW.interval()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veil.domain import Bits, DomainLike
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
-from veil.kernels.parallel import Hashed, current_device
+from veil.kernels.parallel import HashedReports, current_device
 from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.mechanisms.oracles.pgr import is_prime
 from veil.reports.layout import Columns
@@ -140,7 +140,7 @@ class LinearHashing(LocalHashing):
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         return linear_matrix(seeds, buckets, *self._spread(candidates), self.hash_range, self.cells)
 
-    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> HashedReports | None:
         return None  # another hash
 
     def cosets(self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
