@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+from tests.support.post_estimates import drawn_estimate
 
 from veil import OLH, OUE, post
 from veil.errors import FitWarning, InputError, ParameterError
@@ -23,9 +24,7 @@ SIZE, PEOPLE = 50, 20_000
 
 
 def collected(held: Any, epsilon: float = 2.0, seed: int = 0) -> Estimate:
-    oracle, n = OLH(epsilon, len(held)), int(np.sum(held))
-    frequencies = redraw(oracle.noise, np.asarray(held), np.random.default_rng(seed))
-    return Estimate(oracle.domain, frequencies, n, oracle.noise, n, float(n), float(n), lineage=("OLH",))
+    return drawn_estimate(OLH(epsilon, len(held)), held, np.random.default_rng(seed))
 
 
 def zipf(size: int = SIZE, n: int = PEOPLE, power: float = 1.3) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.support.post_estimates import HUNDRED, drawn_estimate
 
-from veil import OLH, simulate
+from veil import OLH
 from veil.post import FAMILIES, CalibratedEstimate, calibrate
 from veil.post.priors import grid, learn
-from veil.post.selection import redraw
 from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,6 @@ def zipf(size: int, power: float) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-HUNDRED = simulate(OLH(1.0, 100), [0] * 500 + [1] * 300 + [2] * 200, seed=1)
 SHAPES = {
     "zipf": zipf(200, 1.5),
     "uniform": np.full(200, 1 / 200),
@@ -33,8 +32,7 @@ SHAPES = {
 
 def collected(shares: Floats, epsilon: float, n: int, seed: int) -> Estimate:
     random, oracle = np.random.default_rng(seed), OLH(epsilon, len(shares))
-    frequencies = redraw(oracle.noise, random.multinomial(n, shares), random)
-    return Estimate(oracle.domain, frequencies, n, oracle.noise, n, float(n), float(n), lineage=("OLH",))
+    return drawn_estimate(oracle, random.multinomial(n, shares), random)
 
 
 def densities(estimate: Estimate, atoms: Floats) -> Floats:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.support.post_estimates import HUNDRED
 
 from veil import GRR, OLH, OUE, SHE, THE, metrics, post, simulate
 from veil.errors import EmptyError, FitWarning, InputError, ParameterError, VeilError
@@ -47,7 +48,6 @@ NORMAL = [
 IDEMPOTENT = ("base", "base-pos", "base-cut", "norm", "norm-mul", "norm-cut", "norm-sub")
 MODELS = ("mle-apx", "power", "power-ns", "calibrate", "auto", "mle")
 
-HUNDRED = simulate(OLH(1.0, 100), [0] * 500 + [1] * 300 + [2] * 200, seed=1)
 TWO_NAMES = post.Family("two", ("a", "b"), lambda counts, _: -counts, lambda *_: (1.0,), (True,))
 
 number = st.one_of(

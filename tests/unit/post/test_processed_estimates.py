@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.post_estimates import HUNDRED
 
 from veil import GRR, OLH, OUE, Categories, Items, Question, Rappor, Survey, metrics, post, simulate
 from veil.errors import FitWarning, InputError, ParameterError
@@ -21,7 +22,6 @@ SOME = simulate(OLH(2.0, LABELS), ["tea"] * 600 + ["juice"] * 400, candidates=["
 ITEMS = simulate(
     Survey(Question(OLH(4.0, 4 + 3), SampleItem(Items(4), 3))), [[0, 1, 2]] * 2_000 + [[0, 1]] * 2_000, seed=1
 )[0]
-HUNDRED = simulate(OLH(1.0, 100), [0] * 500 + [1] * 300 + [2] * 200, seed=1)
 BIASED = [name for name in post.METHODS if name not in ("base", "norm", "mle")]
 NEED_TOTAL = ("norm", "norm-mul", "norm-cut", "norm-sub", "significance")
 

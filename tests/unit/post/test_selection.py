@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.post_estimates import drawn_estimate
 
 from veil import OLH, PGR, post
 from veil.errors import DomainError, InputError, ParameterError
@@ -23,8 +24,7 @@ WHOLE_BUT_FEW = [[v for v in range(SIZE) if v % 16 != skipped] for skipped in ra
 
 
 def collected(seed: int) -> Estimate:
-    n, frequencies = PEOPLE, redraw(ORACLE.noise, HELD, np.random.default_rng(seed))
-    return Estimate(ORACLE.domain, frequencies, n, ORACLE.noise, n, float(n), float(n), lineage=("OLH",))
+    return drawn_estimate(ORACLE, HELD, np.random.default_rng(seed))
 
 
 def truly_best(groups: list[Any], methods: tuple[str, ...] = METHODS, runs: int = 120) -> dict[str, float]:
