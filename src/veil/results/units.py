@@ -192,9 +192,6 @@ def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.A
     return made.cast(pa.string()) if pa.types.is_null(made.type) else made
 
 
-# -- one text per unit -------------------------------------------------------------------------------------------------
-
-
 def _number(number: float, width: float) -> str:
     digits = min(max(0, 4 - math.ceil(math.log10(width))), 12) if width > 0 else 0
     return f"{number:,.{digits}f}" if abs(number) < 1e15 else f"{number:.6g}"

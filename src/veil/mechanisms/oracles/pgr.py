@@ -357,9 +357,6 @@ def _previous_prime(number: int) -> int:
     return number
 
 
-# -- the decode --------------------------------------------------------------------------------------------------------
-
-
 def all_supports(messages: NDArray[np.int64], geometry: Geometry) -> NDArray[np.int64]:
     """For each point, the count (or weight) of the messages orthogonal to it, exactly, by Fourier transforms.
 

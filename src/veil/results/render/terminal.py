@@ -116,9 +116,6 @@ def _lines(one: ResultLayout, page: _Page) -> Iterator[Text]:
         yield from (Text(line, style="yellow") for line in page.wrapped(remark, page.width))
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 def _grid(
     grid: Sequence[TextColumn], page: _Page, bars: Sequence[float] = (), faint: Sequence[bool] = ()
 ) -> Iterator[Text]:
@@ -183,9 +180,6 @@ def _least(cells: TextColumn, full: int, width: int) -> int:
 def _heading_width(cells: TextColumn) -> int:
     """Headings wrap, between words."""
     return max(map(cell_len, cells.heading.split()), default=0)
-
-
-# -- names and texts ---------------------------------------------------------------------------------------------------
 
 
 def _block(grid: Sequence[TextColumn], row: int, page: _Page) -> Iterator[Text]:
