@@ -38,7 +38,7 @@ _GUIDELINE = {"single": "base-cut", "frequent": "norm", "sets": "power-ns"}
 
 
 def recommend(query: Any) -> str:
-    """The guideline of the consistency paper (section V.F), by query: "single", "frequent", "sets", or a Query.
+    """Return the guideline of the consistency paper (section V.F) for "single", "frequent", "sets" or a FrequencyQuery.
 
     `post("auto")` differs from it, because the learned prior came later: see docs/post-processing.md for numbers.
 
@@ -162,7 +162,7 @@ class Sets(FrequencyQuery):
 
 
 def as_query(query: Any) -> FrequencyQuery:
-    """A Query as it is, or by its name ("single", "frequent"), or a list of sets of values."""
+    """Return a FrequencyQuery, given as such, by its name ("single", "frequent"), or as a list of sets of values."""
     if isinstance(query, FrequencyQuery):
         return query
     if isinstance(query, str):

@@ -141,7 +141,7 @@ class Journal(ABC):
 
 
 class MemoryJournal(Journal):
-    """Kept as long as the process lives."""
+    """A journal in memory."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int], bytes] = {}
