@@ -1,4 +1,4 @@
-"""Every integer of a ring is a report, an element tells no more than its report, and fakes cannot be told apart."""
+"""Ring encodings: every integer is a report, elements reveal no more than reports, fakes look like reports."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_element_is_a_report_and_every_report_is_found_again(mechanism: Me
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[:3] + MECHANISMS[4:], ids=of_names)
-def test_an_element_keeps_the_ratio_of_its_report(mechanism: Mechanism) -> None:
+def test_element_keeps_the_guarantee_of_its_report(mechanism: Mechanism) -> None:
     """P(z | v) / P(z | v') of the shipped draw and encoding, over all elements and values: exactly the ratio."""
     ring, worst = small(mechanism), Fraction(0)
     chances = []
@@ -81,7 +81,7 @@ def test_an_element_keeps_the_ratio_of_its_report(mechanism: Mechanism) -> None:
         assert worst == mechanism.guarantee.ratio
 
 
-def test_taking_the_first_element_distinguishes_people_from_fakes() -> None:
+def test_fixed_elements_distinguish_people_from_fakes() -> None:
     mechanism = GRR(1.0, 5)
     ring = small(mechanism)
 
@@ -120,7 +120,7 @@ def test_intervals_are_exact_in_wide_rings(size: int, bits: int) -> None:
     assert 1 - Fraction(int(sizes.min()) * size, 2**bits) < Fraction(1, 2**16)
 
 
-def test_an_element_of_olh_in_64_bits_is_seed_and_bucket() -> None:
+def test_olh_in_64_bits_is_seed_and_bucket() -> None:
     oracle = OLH(2.0, 100, hash_range=1000, seed_bytes=4)
     ring, elements = ring_of(oracle), SeededForExperiments(2).words(1000)
     columns = ring.decode(elements)
@@ -131,7 +131,7 @@ def test_an_element_of_olh_in_64_bits_is_seed_and_bucket() -> None:
     assert ring.reports(ring.encode(reports.columns, SeededForExperiments(4))).to_bytes() == reports.to_bytes()
 
 
-def test_the_ring_of_a_survey_has_its_task() -> None:
+def test_ring_of_a_survey_has_its_task() -> None:
     survey = Survey(GRR(1.0, 4))
     ring = ring_of(survey, 32)
     reports = ring.reports(ring.uniform(10, SeededForExperiments(0)))
@@ -157,12 +157,12 @@ def test_the_ring_of_a_survey_has_its_task() -> None:
         ("GRR", 64, "a survey or a mechanism"),
     ],
 )
-def test_mechanisms_without_a_ring_are_refused(asked: Any, bits: Any, what: str) -> None:
+def test_surveys_without_a_ring_are_refused(asked: Any, bits: Any, what: str) -> None:
     with pytest.raises(ParameterError, match=what):
         ring_of(asked, bits)
 
 
-def test_integers_outside_of_the_ring_are_refused() -> None:
+def test_invalid_elements_are_refused() -> None:
     ring = ring_of(GRR(1.0, 4), 32)
     for bad in ([2**32], [-1], [0.5], [[1]], ["x"]):
         with pytest.raises(InputError):
@@ -173,7 +173,7 @@ def test_integers_outside_of_the_ring_are_refused() -> None:
         ring.uniform(-1, SeededForExperiments(0))
 
 
-def test_a_short_seed_is_a_parameter_only_where_it_is_short() -> None:
+def test_short_seeds_are_part_of_the_task() -> None:
     long, short = OLH(1.0, 100), OLH(1.0, 100, seed_bytes=4)
     assert long == OLH(1.0, 100, seed_bytes=8)
     assert "seed_bytes" not in long.to_json()

@@ -20,21 +20,21 @@ from veil_papers.splitting import (
 
 @pytest.mark.parametrize("epsilon", BUDGETS)
 @pytest.mark.parametrize("questions", QUESTIONS)
-def test_splitting_people_has_the_smaller_variance(epsilon: float, questions: int) -> None:
+def test_people_win_by_analysis(epsilon: float, questions: int) -> None:
     assert people_variance(epsilon, questions) < budget_variance(epsilon, questions)
     z = math.exp(epsilon / questions)  # the proof's last line
     assert sum(z**i for i in range(questions)) ** 2 > questions * z ** (questions - 1)
 
 
 @pytest.mark.parametrize(("epsilon", "questions"), [(1.0, 3), (2.0, 7), (4.0, 10)])
-def test_both_surveys_have_the_same_guarantee(epsilon: float, questions: int) -> None:
+def test_both_surveys_promise_the_same(epsilon: float, questions: int) -> None:
     for survey in surveys(epsilon, questions):
         assert survey.guarantee.within(epsilon)
         assert survey.guarantee.epsilon > epsilon - 1e-9
         assert len(survey.questions) == questions
 
 
-def test_splitting_people_has_the_smaller_error_in_surveys() -> None:
+def test_people_win_through_real_surveys() -> None:
     people, budget = (np.array(errors) for errors in measure(2.0, 4, people=5_000, runs=10))
     assert people.max() < budget.min()
     # Each has the error that the analysis says, and a rival that swaps the two is rejected on the same sample.
@@ -46,7 +46,7 @@ def test_splitting_people_has_the_smaller_error_in_surveys() -> None:
         assert abs(errors.mean() / wrong(2.0, 4, 1 / 32) - 1) > 0.5
 
 
-def test_splitting_the_budget_is_better_for_frequent_values_at_a_large_epsilon() -> None:
+def test_frequent_values_turn_the_tables_at_large_eps() -> None:
     assert wins_up_to(1.0, 2) == 1.0
     turn = wins_up_to(4.0, 2)
     assert 0.3 < turn < 0.4
