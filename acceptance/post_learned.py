@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acceptance.post_cells import AUTO, KNOWN, PEOPLE, SHAPES, TOP, Cell, Measured, page_origin, ratio
-from veil.plot import save
+from veil.results import save_figure
 
 Rows = list[tuple[str, str, str]]
 
@@ -206,4 +206,4 @@ def _draw(found: list[Measured], path: Path) -> None:
         ax.set_title(f"error of auto {title}", loc="left", fontsize=10)
     bar = figure.colorbar(image, ax=axes, extend="both", ticks=[-1, -0.5, 0, 0.5, 1])
     bar.ax.set_yticklabels(["0.1", "0.32", "1", "3.2", "10"], fontsize=8)
-    save(axes[0], str(path))
+    save_figure(axes[0], str(path))

@@ -31,7 +31,7 @@ import numpy as np  # noqa: E402  (the paths above come first)
 
 if TYPE_CHECKING:
     from veil.engines.gpu import Cupy
-    from veil.kernels.parallel import Hashed
+    from veil.kernels.parallel import HashedReports
 
 HEADLINE = (1_000_000, 65_536)
 SIZES = [(1_000_000, 1_024), HEADLINE, (1_000_000, 1 << 20), (10_000_000, 1_024), (10_000_000, 65_536)]
@@ -76,11 +76,11 @@ class Board:
         self._file.write_text(json.dumps(self.facts, indent=1))
 
 
-def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
+def made(n: int, buckets: int, candidates: int, seed: int = 0) -> HashedReports:
     """Random reports, of which every other one supports a candidate."""
     from tests.support.numpy_device import paired
 
-    from veil.kernels.parallel import Hashed
+    from veil.kernels.parallel import HashedReports
 
     rng = np.random.default_rng([seed, n, buckets, candidates])
     seeds, spread = (rng.integers(0, 2**64, size, dtype=np.uint64) for size in (n, candidates))
@@ -88,7 +88,7 @@ def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
     if candidates:
         own = paired(seeds[::2], spread[np.arange(len(seeds[::2])) % candidates])
         reported[::2] = (own * np.uint64(buckets)) >> np.uint64(32)
-    return Hashed(seeds, reported.astype(np.min_scalar_type(buckets - 1)), buckets, spread)
+    return HashedReports(seeds, reported.astype(np.min_scalar_type(buckets - 1)), buckets, spread)
 
 
 def counter(code: str | None = None, threads: int = 256, blocks: int = 2100) -> tuple[Cupy, Any]:
@@ -126,7 +126,7 @@ def on_the_clock(work: Callable[[], object], repeats: int = 5) -> float:
 
 
 def kernel_time(
-    driver: Cupy, device: Any, given: Hashed, weights: Any = None, each: int | None = None, repeats: int = 7
+    driver: Cupy, device: Any, given: HashedReports, weights: Any = None, each: int | None = None, repeats: int = 7
 ) -> float:
     """Seconds of the counting kernel alone, its data on the device; `each` candidates per thread, or as it chooses."""
     padded, ready = device._ready(given, slice(0, len(given.seeds)))
@@ -236,7 +236,7 @@ def equal_cosets(board: Board) -> None:
         given = made(3001, prime, 5)
         kept = min(prime**digits, 1 << 9)
 
-        def pieces(given: Hashed = given) -> list[Any]:
+        def pieces(given: HashedReports = given) -> list[Any]:
             return [(given.seeds[:1000], given.reported[:1000]), (given.seeds[1000:], given.reported[1000:])]
 
         asked = (pieces, given.spread, prime, digits, kept)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bench.ours import collected
 from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, simulate
-from veil.post import Calibrated, norm_sub, power, select
+from veil.post import CalibratedEstimate, norm_sub, power, select
 from veil.post.priors import grid
 from veil.results.estimate import Estimate
 from veil.tools.numbers import proportional
@@ -55,7 +55,7 @@ def _power_row(turns: int) -> Row:
     held = proportional(np.arange(1, POWER_VALUES + 1) ** -1.5, POWER_PEOPLE)
     estimate = collected(OLH(1.0, POWER_VALUES), held, np.random.default_rng(1))
     made = power(estimate)
-    assert isinstance(made, Calibrated)
+    assert isinstance(made, CalibratedEstimate)
     exponent = made.prior.parameters["alpha"]
     if not np.allclose(_equation_11(estimate, exponent), made.frequencies, rtol=0.01, atol=1e-3 * estimate.stderr[0]):
         raise AssertionError("power is not what equation (11) says")

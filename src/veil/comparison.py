@@ -271,7 +271,7 @@ class Comparison(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """Error against epsilon, one line per study, with standard errors. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_lines
+        from veil.results.render.plot import plot_lines
 
         means, spreads = self._means
         scale, of = (100, f"error, % of {self.n:,} people") if self.shares else (1, f"error, {self.n:,} people")

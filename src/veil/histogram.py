@@ -1,4 +1,4 @@
-"""The studies of plain questions: one histogram, or every question of a survey for itself."""
+"""Studies of single questions: one histogram, or every question of a survey separately."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.commands import CliRunner
-from tests.unit.test_studies import EVERY
+from tests.unit.study.test_studies import EVERY
 
 from veil import GRR, Client, Ledger, Public, Rappor, Study, Survey
 from veil.cli.main import app

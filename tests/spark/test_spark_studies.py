@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.held import people_of
-from tests.unit.test_studies import RECORD
+from tests.unit.study.test_studies import RECORD
 
 from veil import OLH, Bits, Interval, SquareWave, StochasticRounding, Study, StudyRun, Survey, Text
 from veil.engines import FileCollection

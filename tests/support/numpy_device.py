@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.kernels.parallel import Hashed, Ints, Pieces, Words
+from veil.kernels.parallel import HashedReports, Ints, Pieces, Words
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -54,16 +54,16 @@ class NumpyDevice:
         self.asked.append(what)
         self.threads.add(threading.current_thread().name)
 
-    def _incidence(self, given: Hashed) -> NDArray[np.bool_]:
+    def _incidence(self, given: HashedReports) -> NDArray[np.bool_]:
         buckets = (hashes(given.seeds, given.spread) * np.uint64(given.buckets)) >> np.uint64(32)
         return np.asarray(buckets == given.reported.astype(np.uint64)[:, None])
 
-    def count_hashed(self, given: Hashed, weights: Ints | None) -> Ints:
+    def count_hashed(self, given: HashedReports, weights: Ints | None) -> Ints:
         self._note("count_hashed")
         own = np.ones(len(given.seeds), np.int64) if weights is None else weights
         return np.asarray((self._incidence(given) * own[:, None]).sum(axis=0, dtype=np.int64))
 
-    def joint_hashed(self, first: Hashed, second: Hashed) -> Ints:
+    def joint_hashed(self, first: HashedReports, second: HashedReports) -> Ints:
         self._note("joint_hashed")
         a, b = self._incidence(first).astype(np.int64), self._incidence(second).astype(np.int64)
         sides = [(a if s else 1 - a).T @ (b if t else 1 - b) for s in (0, 1) for t in (0, 1)]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from tests.support.mutated import STRANGE
+from tests.unit.results.test_every_result import RESULTS
 from tests.unit.test_at_epsilon import STUDY_OF
-from tests.unit.test_results import RESULTS
 
 from veil.errors import VeilError
 from veil.results.render.files import load, save

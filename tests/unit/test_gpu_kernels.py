@@ -18,13 +18,13 @@ from veil import OLH, Bits
 from veil.engines import gpu
 from veil.engines import gpu as launching
 from veil.engines.gpu import KERNELS, TILE, GpuCounter, source
-from veil.kernels.parallel import CountingDevice, Hashed, counting_on, dispatch_count_hashed
+from veil.kernels.parallel import CountingDevice, HashedReports, counting_on, dispatch_count_hashed
 from veil.mechanisms import LinearHashing
 
 RANGES = [2, 3, 4, 56, 1_000_003, 2**31]
 
 
-def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
+def made(n: int, buckets: int, candidates: int, seed: int = 0) -> HashedReports:
     """Random reports; a third support a candidate for sure, a third report the bucket before a candidate's.
 
     In a wide range random buckets are nobody's, and the ends of intervals never come up by themselves.
@@ -38,7 +38,7 @@ def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
         reported = np.where(
             near < 2, (own + np.uint64(buckets) - near.astype(np.uint64)) % np.uint64(buckets), reported
         )
-    return Hashed(seeds, reported.astype(np.min_scalar_type(buckets - 1)), buckets, spread)
+    return HashedReports(seeds, reported.astype(np.min_scalar_type(buckets - 1)), buckets, spread)
 
 
 def weights_of(n: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.test_studies import EVERY
+from tests.unit.study.test_studies import EVERY
 
 import veil
 from veil.errors import WireError

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from veil.cli.output import Document, Screen
 from veil.errors import InputError
-from veil.plot import need_matplotlib
+from veil.results.render.plot import need_matplotlib
 from veil.tools.messages import unknown_name
 from veil_papers import EXPERIMENTS
 from veil_papers.common.exhibits import Claim, Exhibit, Grid, Panel, Reproduction, Setting, Watch

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from veil.cli.input import check_output
 from veil.cli.output import SEEDED, Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
-from veil.plot import need_matplotlib
 from veil.results.base import Result
 from veil.results.render.files import FORMATS, document, save, write_table
+from veil.results.render.plot import need_matplotlib
 from veil.results.render.terminal import render
 from veil.tools.filesystem import atomic_replacement
 
@@ -84,13 +84,13 @@ class OutputOptions(NamedTuple):
         return {**made, "remarks": [*remarks, *made.get("remarks", result.remarks())], **files}
 
     def _draw(self, result: Result, path: Path, truth: Sequence[float] | None) -> None:
-        from veil.plot import save
+        from veil.results.render.plot import save_figure
 
         picked = not self.everything and result.told(self.level, self.top, hide=True).hidden
         style: dict[str, Any] = {"hide": True} if picked else {}
         panel = result.plot(self.top, truth=truth, **style)
         with atomic_replacement(path) as temporary:
-            save(panel, str(temporary))
+            save_figure(panel, str(temporary))
 
 
 @contextlib.contextmanager

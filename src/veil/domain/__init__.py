@@ -1,14 +1,16 @@
-"""What a person may hold. A Domain turns values into codes and back, and refuses what does not belong.
+"""Domains: the sets of values that people may hold.
 
-Codes are what the rest of the corridor works on: uint64 indices below `size`; rows of bytes for values above 64 bits;
-a matrix of indices for records; `SetCodes` for sets of items. A domain is public: never read it off private data.
+A Domain turns values into codes and back, and refuses values outside of it. Codes are uint64 indices below `size`;
+rows of bytes for values above 64 bits; a matrix of indices for records; `SetCodes` for sets of items. A domain is
+public: it must not be derived from private data.
 
     Categories   one of a list of labels, or of 0 .. d-1        Bits     a string of m bits
-    Integers     one of lo .. hi                                Text     a string of at most so many UTF-8 bytes
+    Integers     one of lo .. hi                                Text     a string of at most `max_bytes` UTF-8 bytes
     Interval     a real number, on a grid of cells              Items    a set of items of a universe
                                                                 Record   one value for each named attribute
 
-`Tuples` labels the cells of several attributes in a result; people never hold them.
+`Tuples` labels the cells of several attributes in a result; no person holds one. `domain_from_json` reads a domain of
+a task, and `as_domain` takes an integer or a list as a domain.
 """
 
 from veil.domain.base import Codes, Domain, SetCodes

@@ -1,4 +1,4 @@
-"""What every domain can do, and the codes that the rest of the corridor works on."""
+"""The base class of domains, and the codes of sets."""
 
 from __future__ import annotations
 

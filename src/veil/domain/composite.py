@@ -1,4 +1,7 @@
-"""Domains made of other domains: sets of items, records of attributes, and tuples that label cells of results."""
+"""Domains made of other domains: sets of items, records of attributes, and tuples; and reading any domain from JSON.
+
+`DOMAINS` is the table of all kinds that a task may name.
+"""
 
 from __future__ import annotations
 
@@ -149,39 +152,6 @@ class Record(Domain):
         return cls(tuple((name, domain_from_json(part)) for name, part in pairs))
 
 
-DOMAINS: dict[str, Callable[[Json], Domain]] = {
-    "categories": Categories.from_json,
-    "integers": Integers.from_json,
-    "interval": Interval.from_json,
-    "bits": Bits.from_json,
-    "text": Text.from_json,
-    "items": Items.from_json,
-    "record": Record.from_json,
-}
-
-
-def domain_from_json(document: Any) -> Domain:
-    """The domain that a task describes."""
-    return by_kind(document, DOMAINS, "a domain")
-
-
-def as_domain(domain: DomainLike) -> Domain:
-    """A domain as it is; an integer d as 0 .. d-1; a list as its labels.
-
-    >>> as_domain(3), as_domain(["tea", "coffee"]).size
-    (Categories.range(3), 2)
-    """
-    if isinstance(domain, Domain):
-        return domain
-    if is_int(domain):
-        return Categories.range(domain)
-    if isinstance(domain, (list, tuple)):
-        return Categories(domain)
-    if isinstance(domain, np.ndarray) and domain.ndim == 1:
-        return Categories(domain.tolist())
-    raise ParameterError("expected a domain, an integer d for the values 0 .. d-1, or a list of labels")
-
-
 @dataclass(frozen=True)
 class Tuples(Domain):
     """One value of each part as one index, the last part varying fastest: the cells of several attributes.
@@ -229,6 +199,39 @@ class Tuples(Domain):
     def from_json(cls, document: Json) -> Tuples:
         (parts,) = take(document, "tuples", "parts")
         return cls(tuple(labels_from_json(part) for part in as_list(parts)))
+
+
+DOMAINS: dict[str, Callable[[Json], Domain]] = {
+    "categories": Categories.from_json,
+    "integers": Integers.from_json,
+    "interval": Interval.from_json,
+    "bits": Bits.from_json,
+    "text": Text.from_json,
+    "items": Items.from_json,
+    "record": Record.from_json,
+}
+
+
+def domain_from_json(document: Any) -> Domain:
+    """The domain that a task describes."""
+    return by_kind(document, DOMAINS, "a domain")
+
+
+def as_domain(domain: DomainLike) -> Domain:
+    """A domain as it is; an integer d as 0 .. d-1; a list as its labels.
+
+    >>> as_domain(3), as_domain(["tea", "coffee"]).size
+    (Categories.range(3), 2)
+    """
+    if isinstance(domain, Domain):
+        return domain
+    if is_int(domain):
+        return Categories.range(domain)
+    if isinstance(domain, (list, tuple)):
+        return Categories(domain)
+    if isinstance(domain, np.ndarray) and domain.ndim == 1:
+        return Categories(domain.tolist())
+    raise ParameterError("expected a domain, an integer d for the values 0 .. d-1, or a list of labels")
 
 
 def labels_from_json(document: Any) -> Domain:

@@ -1,6 +1,6 @@
-"""One way in for people's values: numpy, pandas, polars, Arrow or lists become a column and a mask of what is missing.
+"""People's values as columns: numpy, pandas, polars, Arrow or lists become an array and a mask of missing values.
 
-Values are looked at here and in `domain` only, and no message ever shows one.
+Only this module and the domains read values. Their messages name a row, never a value.
 """
 
 from __future__ import annotations

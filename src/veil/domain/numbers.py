@@ -1,4 +1,4 @@
-"""Whole and real numbers between two ends, and times: an Interval whose ends are times holds times."""
+"""Integers and real numbers between two bounds. An Interval whose bounds are times holds times."""
 
 from __future__ import annotations
 

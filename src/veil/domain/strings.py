@@ -1,12 +1,10 @@
-"""Strings of bits and of text: domains that are too large to list, and whose prefixes mean something.
+"""Strings of bits and of text: domains that are too large to list, and whose prefixes are meaningful.
 
-The second half is about prefixes of text: UTF-8 padded with zeros, cut after any number of bits. A search for frequent
-text goes through prefixes whose lengths are numbers of bits. Most strings of bits begin no text at all: a byte that no
-character begins with, a character that is written too long (overlong), half of a surrogate pair, anything but zeros
-behind a zero. Whether text is in the normal form NFC is not asked here.
-
-Where a prefix stands is one number, its state: what the current character still needs (Table 3-7 of the Unicode
-Standard) and the bits of a byte that has only begun.
+A search for frequent text goes through prefixes whose lengths are numbers of bits of the zero-padded UTF-8. Most
+strings of bits begin no text: no character begins with their first byte, they hold an overlong character or half of a
+surrogate pair, or other bytes follow a zero. The state of a prefix is one number: what the current character still
+needs (Table 3-7 of the Unicode Standard), and the bits of an incomplete byte. `advance_utf8` steps from state to state,
+and `utf8_endings` lists the strings of bits that can follow one. The normal form NFC is not considered.
 """
 
 from __future__ import annotations

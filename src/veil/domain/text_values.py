@@ -1,4 +1,4 @@
-"""Values as text, as they stand in CSV files: numbers, sets of items between separators, and times in ISO 8601."""
+"""Values as text, as in CSV files: numbers, sets of items with separators, and times in ISO 8601."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EngineError, EngineWarning
-from veil.kernels.parallel import CountingDevice, Hashed, Ints, Pieces, Words, counting_on
+from veil.kernels.parallel import CountingDevice, HashedReports, Ints, Pieces, Words, counting_on
 from veil.tools.messages import install_command
 
 TILE = 256
@@ -83,7 +83,7 @@ class GpuCounter:
         self._driver = driver
         self._blocks = blocks
 
-    def count_hashed(self, given: Hashed, weights: Ints | None) -> Ints:
+    def count_hashed(self, given: HashedReports, weights: Ints | None) -> Ints:
         counts = np.zeros(len(given.spread), dtype=np.int64)
         if not len(counts):
             return counts
@@ -97,7 +97,7 @@ class GpuCounter:
                 counts[block] += self._driver.download(found).view(np.int64)
         return counts
 
-    def _ready(self, given: Hashed, some: slice) -> tuple[int, Held]:
+    def _ready(self, given: HashedReports, some: slice) -> tuple[int, Held]:
         """Reports as `hashed.cu` counts them, made on the device: nine bytes of each travel, not sixteen."""
         seeds, reported = given.seeds[some], given.reported[some]
         padded = _up(len(seeds), TILE) * TILE
@@ -122,7 +122,7 @@ class GpuCounter:
             *(ready, weights, np.uint32(padded), np.uint32(slice_), spread, np.uint32(candidates), found),
         )
 
-    def joint_hashed(self, first: Hashed, second: Hashed) -> Ints:
+    def joint_hashed(self, first: HashedReports, second: HashedReports) -> Ints:
         rows, columns, people = len(first.spread), len(second.spread), len(first.seeds)
         total = np.zeros((rows, columns, 2, 2), dtype=np.int64)
         if not total.size:
@@ -144,7 +144,7 @@ class GpuCounter:
         total[:, :, 0, 0] = people - total[:, :, 1, 1] - total[:, :, 1, 0] - total[:, :, 0, 1]
         return total
 
-    def _packed(self, given: Hashed, some: slice, spread: Held) -> tuple[int, Held]:
+    def _packed(self, given: HashedReports, some: slice, spread: Held) -> tuple[int, Held]:
         """Which reports support each candidate, as bits, and how many words of 32 reports there are."""
         padded, ready = self._ready(given, some)
         words, candidates = padded // 32, len(given.spread)

@@ -166,7 +166,7 @@ class HeavyHitters(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The first k values with 95 % intervals. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_rows
+        from veil.results.render.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)
 

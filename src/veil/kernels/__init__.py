@@ -1,9 +1,23 @@
-"""The compiled loops. Nothing outside this package imports numba.
+"""Compiled loops. Only this package imports numba.
 
-Kernels take plain arrays and decided draws, never a Source. They release the GIL, so `parallel.sum_over_threads`
-spreads people over cores; their sums are integers, so the result does not depend on how. Compiled code is cached beside
-the source, in the user's cache folder where that is not writable (numba's own rule; NUMBA_CACHE_DIR overrides both), in
-the folder given to `keep_compiled_in`, or in memory: see `compiling`.
+    counting          support of candidates, bits that are set, and sets contained in sets
+    hashing           the local hash, linear hashing, and their support matrices
+    geometry          points of projective spaces (PGR)
+    transforms        Walsh-Hadamard transform and Helmert contrasts
+    waves             EM for Square Wave
+    trees             least squares and sums of squares over trees
+    tails             tails of binomial sums and of the hypergeometric distribution
+    normal_mixtures   likelihoods and posteriors of learned priors
+    ipf, synthesis    tables from their marginals, and synthetic people from tables
+    exact_sums        sums of products in 128 and 256 bits
+    draws             random integers, coins and subsets from random words
+    parallel          threads, and the choice of a counting device
+    compiling         the decorator `compiled` and its cache
+
+Kernels take plain arrays and drawn random words, never a Source. They release the GIL, so that
+`parallel.sum_over_threads` spreads people over cores. Their sums are integers, so the split does not change them.
+Compiled code is cached beside the source; in the user's cache folder if that is not writable (numba's own rule,
+overridden by NUMBA_CACHE_DIR); in the folder given to `keep_compiled_in`; or else in memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How loops are compiled, and where the result is kept: on a disk where one can be written to, in memory otherwise.
+"""Compilation of loops, and the cache of compiled code.
 
-numba looks for a place beside the source, then in the user's cache folder, and raises an error where neither can be
-written to: a service without a home on a read-only system. Then `veil.kernels.keep_compiled_in` names the place;
-without one, each process compiles for itself. What is kept never decides whether a kernel works: a file that is cut
-short or a full disk only costs the time to compile again.
+numba stores compiled code beside the source or in the user's cache folder, and raises an error if neither can be
+written to, as for a service without a home on a read-only system. Then the folder given to
+`veil.kernels.keep_compiled_in` is used; without one, each process compiles for itself. A truncated cache file or a full
+disk costs the time to compile again, and nothing else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Support counting: how many reports support each candidate, and which sets contain which.
+"""Counting: reports that support each candidate, bits that are set in each column, and sets contained in each set.
 
-The hashed loop is the one that matters: reports times candidates. Candidates go in blocks that stay in the first-level
+Most time goes into the hashed loop, reports times candidates. Candidates go in blocks that stay in the first-level
 cache, each report's accepted interval (start, width) is computed once for a tile of reports, and the inner loop is pure
 32-bit arithmetic that LLVM turns into full vectors.
 """
@@ -21,6 +21,7 @@ U32 = np.uint32
 U64 = np.uint64
 _BLOCK = 2048  # candidates: three 32-bit columns of this length are 24 kB
 _TILE = 512  # reports whose intervals are kept ready
+I64 = np.int64
 
 
 @numba.njit(inline="always")
@@ -149,9 +150,6 @@ def _add_row(planes: NDArray[np.int64], row: NDArray[np.uint8], weight: int) -> 
 def halves(spread_values: NDArray[Any]) -> tuple[NDArray[U32], NDArray[U32]]:
     """Low and high 32 bits as two contiguous columns."""
     return spread_values.astype(U32), (spread_values >> U64(32)).astype(U32)
-
-
-I64 = np.int64
 
 
 @compiled()

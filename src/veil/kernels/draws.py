@@ -1,7 +1,7 @@
-"""Random draws from decided random words: integers below bounds, biased coins, and subsets.
+"""Random draws from given random words: integers below bounds, biased coins, and subsets.
 
-Remainders without divisions (`Source.below`), 64 lanes of random bits against one bit of a threshold
-(`Source.coin_bits`), and uniform subsets by Floyd's algorithm.
+Remainders need no divisions (`Source.below`), 64 lanes of random bits are compared with one bit of a threshold at a
+time (`Source.coin_bits`), and uniform subsets are drawn by Floyd's algorithm.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from veil.kernels.compiling import compiled
 U64 = np.uint64
 _LOW = U64(0xFFFFFFFF)
 _HALF = U64(32)
+U8 = np.uint8
 
 
 @compiled()
@@ -59,9 +60,6 @@ def compare_bit(
         blocks[kept], undecided[kept] = block, lanes
         kept += lanes != U64(0)
     return kept
-
-
-U8 = np.uint8
 
 
 @numba.njit(inline="always")

@@ -1,8 +1,8 @@
-"""Exact sums of products, in integers of 128 and 256 bits, which numba itself does not have.
+"""Exact sums of products in integers of 128 and 256 bits, which numba does not have.
 
-A sum stands in an array as two or four words of 64 bits, the lowest first, in two's complement: adding is exact, and no
-order shows. First the integers, then sums over rows of products of two integers, then the numbers of rows for queries:
-how much of a weighted set of cells each report supports.
+A sum is two or four words of 64 bits in an array, the lowest first, in two's complement. Addition is exact, so the
+order of rows does not matter. `hashed_values` computes for each report how much of a weighted set of cells it supports;
+`add_moments` adds up first and second moments of such numbers.
 """
 
 from __future__ import annotations

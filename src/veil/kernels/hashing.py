@@ -1,13 +1,13 @@
 """Hash functions: the local hash of OLH, and linear hashing over a prime field.
 
-The local hash takes a 64-bit seed and a 64-bit value to one of g buckets: two 32-bit multiply-xorshift rounds over a
+The local hash maps a 64-bit seed and a 64-bit value to one of g buckets: two 32-bit multiply-xorshift rounds over a
 value that was spread by splitmix64 first. One round, or an affine map, is not enough: values then leak into each
 other's estimates, or range totals are noisier than their intervals say (docs/decisions/0003-local-hash.md;
-tests/stat/kernels/test_hashing.py has the battery and the rivals).
+tests/stat/kernels/test_hashing.py compares it with simpler hashes).
 
-Under linear hashing a value is a prefix and a suffix. Under a seed its bucket is h(prefix) + <w, digits of the suffix>
-modulo q: h is the local hash, w are the base-q digits of `coefficients`, drawn from the seed. `powers` is q^(t-1), ...,
-q, 1.
+For linear hashing a value is a prefix and a suffix. Its bucket under a seed is h(prefix) + <w, digits of the suffix>
+modulo q, where h is the local hash and w are the base-q digits of `coefficients`, drawn from the seed. `powers` is
+q^(t-1), ..., q, 1.
 """
 
 from __future__ import annotations

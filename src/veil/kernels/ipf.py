@@ -1,10 +1,10 @@
 """Iterative proportional fitting: tables from some of their marginals, by sweeps and by Newton's method.
 
-A table stands as rows x columns, the first attributes in the rows and the others in the columns. Constraints that share
-their attributes in the rows are one group: rows that these do not tell apart are added up once for the whole group, and
-multiplied once. So a sweep over all pairs of 16 attributes goes over the table 20 times and not 240 times, and
-everything that touches the whole table runs along contiguous columns. Newton's method serves where sweeps do not
-settle.
+A table is stored as rows x columns, the first attributes in the rows and the others in the columns. Constraints that
+share their attributes in the rows form a group: rows that the group does not distinguish are added up once, and
+multiplied once. So a sweep over all pairs of 16 attributes goes over the table 20 times instead of 240 times, and
+everything that touches the whole table runs along contiguous columns. Newton's method is used where sweeps do not
+converge.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SumIndex(NamedTuple):
     starts: NDArray[np.int64]
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Arrays to work in: classes x columns, one number per row, and as large as the table."""
 
     joined: Floats
@@ -81,7 +81,7 @@ def _add_rows(table: Floats, row_sums: Floats) -> None:
 
 
 @numba.njit(**INNER)
-def sum_marginals(plan: SumIndex, table: Floats, sums: Floats, room: Room) -> None:
+def sum_marginals(plan: SumIndex, table: Floats, sums: Floats, room: Workspace) -> None:
     """Fill `sums` with those of the table, of all constraints."""
     sums[:] = 0.0
     last = len(plan.classes)
@@ -101,7 +101,7 @@ def sum_marginals(plan: SumIndex, table: Floats, sums: Floats, room: Room) -> No
 
 
 @numba.njit(**INNER)
-def scatter_sums(plan: SumIndex, numbers: Floats, out: Floats, room: Room) -> None:
+def scatter_sums(plan: SumIndex, numbers: Floats, out: Floats, room: Workspace) -> None:
     """For each cell the total of the numbers that stand at its sums: the transpose of `sum_marginals`."""
     last = len(plan.classes)
     for row in range(out.shape[0]):
@@ -134,7 +134,7 @@ def _ratios(plan: SumIndex, i: int, given: Floats, sums: Floats) -> float:
 
 
 @numba.njit(**INNER)
-def sweep(plan: SumIndex, given: Floats, table: Floats, sums: Floats, room: Room) -> float:
+def sweep(plan: SumIndex, given: Floats, table: Floats, sums: Floats, room: Workspace) -> float:
     """Every constraint in turn multiplies the cells so that its sums are the given ones; the largest difference met.
 
     Where a sum is 0 all its cells are 0, and stay so.
@@ -217,7 +217,7 @@ def _top(logs: Floats, allowed: Bools) -> float:
 
 @numba.njit(**INNER)
 def _tried(
-    plan: SumIndex, given: Floats, allowed: Bools, penalty: float, weights: Floats, table: Floats, room: Room
+    plan: SumIndex, given: Floats, allowed: Bools, penalty: float, weights: Floats, table: Floats, room: Workspace
 ) -> float:
     """Fill `table` with what is proportional to the exponentials of weights; the function that weights minimise."""
     scatter_sums(plan, weights, room.logs, room)
@@ -278,7 +278,7 @@ def _dense_step(
 
 @numba.njit(**INNER)
 def _sparse_step(
-    plan: SumIndex, table: Floats, sums: Floats, slope: Floats, penalty: float, step: Floats, room: Room
+    plan: SumIndex, table: Floats, sums: Floats, slope: Floats, penalty: float, step: Floats, room: Workspace
 ) -> None:
     """The same by conjugate gradients: products with the second derivatives, which are never written out."""
     size, spare = len(slope), room.spare
@@ -325,7 +325,7 @@ def _relaxed(
     weights: Floats,
     table: Floats,
     sums: Floats,
-    room: Room,
+    room: Workspace,
 ) -> int:
     """The allowed table whose entropy less the squared differences of its sums over 2 `penalty` is largest.
 
@@ -368,7 +368,7 @@ def _relaxed(
 
 
 @numba.njit(**INNER)
-def _impossible(plan: SumIndex, given: Floats, allowed: Bools, sums: Floats, limit: float, room: Room) -> bool:
+def _impossible(plan: SumIndex, given: Floats, allowed: Bools, sums: Floats, limit: float, room: Workspace) -> bool:
     """Whether the differences prove that no allowed table has sums within `limit` of the given ones.
 
     Along the differences, the sums of any table lie below the largest of a single cell: if the given ones lie beyond,
@@ -383,7 +383,7 @@ def _impossible(plan: SumIndex, given: Floats, allowed: Bools, sums: Floats, lim
 
 @numba.njit(**INNER)
 def _follow(
-    plan: SumIndex, given: Floats, allowed: Bools, limit: float, table: Floats, sums: Floats, room: Room
+    plan: SumIndex, given: Floats, allowed: Bools, limit: float, table: Floats, sums: Floats, room: Workspace
 ) -> tuple[bool, int]:
     """Newton's method for smaller and smaller penalties; whether the given sums can be met, and the steps it took."""
     weights, best = np.zeros(len(given)), np.empty(table.shape)
@@ -405,7 +405,7 @@ def _follow(
 
 
 @numba.njit(**INNER)
-def _allow(plan: SumIndex, given: Floats, zeros: bool, allowed: Bools, room: Room) -> int:
+def _allow(plan: SumIndex, given: Floats, zeros: bool, allowed: Bools, room: Workspace) -> int:
     """Mark the cells that may be above 0: all, or with `zeros` those of which no sum is to be 0; how many they are."""
     marks = np.zeros(len(given))
     for k in range(len(given)):
@@ -422,7 +422,7 @@ def _allow(plan: SumIndex, given: Floats, zeros: bool, allowed: Bools, room: Roo
 
 @numba.njit(**INNER)
 def _fit(
-    plan: SumIndex, given: Floats, limit: float, most: int, table: Floats, sums: Floats, room: Room, allowed: Bools
+    plan: SumIndex, given: Floats, limit: float, most: int, table: Floats, sums: Floats, room: Workspace, allowed: Bools
 ) -> tuple[float, int]:
     """Fit one table; its gap, and the sweeps and steps it took."""
     table[:] = 1.0 / table.size
@@ -464,7 +464,7 @@ def fit_each(
     rows, columns, classes = tables.shape[1], tables.shape[2], 1
     for group in range(len(plan.classes)):
         classes = max(classes, plan.classes[group])
-    room = Room(
+    room = Workspace(
         np.empty((classes, columns)),
         np.empty((classes, columns)),
         np.empty(rows),

@@ -1,6 +1,6 @@
-"""Mixtures of normals over sorted atoms: likelihoods, posteriors, and the sums that learning a prior needs.
+"""Mixtures of normal distributions over sorted atoms: likelihoods, posteriors, and the sums for learning a prior.
 
-An observation sees only the atoms near it, so a row holds a window of them: row i starts at atom first[i].
+An observation depends on the atoms near it only, so each row holds a window of them: row i starts at atom first[i].
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where kernels run: on threads of this machine, or on a device that was chosen for a while.
+"""Where kernels run: on threads of this machine, or on a counting device chosen for a block of code.
 
-`sum_over_threads` spreads people over cores and adds up what comes back: integer sums, so the split never shows. A
-counting device gets the same plain arrays and gives the same integers (`veil.engines.gpu` has the one for a GPU). The
-choice of a device belongs to the context that made it: to its thread, and to the threads that work for it.
+`sum_over_threads` spreads people over cores and adds up the results. They are integer sums, so the split does not
+change them. A counting device gets the same arrays and returns the same integers (`veil.engines.gpu` has one for GPUs).
+The choice of a device belongs to the context that made it: to its thread, and to the threads that work for it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ Pieces = Callable[[], Iterable[tuple[Words, NDArray[Any]]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Hashed:
+class HashedReports:
     """Reports of a local hash, a seed and one of `buckets` buckets each, and the spread values of candidates."""
 
     seeds: Words
@@ -149,10 +149,10 @@ class CountingDevice(Protocol):
 
     name: str
 
-    def count_hashed(self, given: Hashed, weights: Ints | None) -> Ints:
+    def count_hashed(self, given: HashedReports, weights: Ints | None) -> Ints:
         """The reports, or the weight of the reports, that support each candidate."""
 
-    def joint_hashed(self, first: Hashed, second: Hashed) -> Ints:
+    def joint_hashed(self, first: HashedReports, second: HashedReports) -> Ints:
         """result[a, b, s, t]: people who support a in the first question or not (s), and b in the second or not (t)."""
 
     def decodes(self, prime: int, cells: int) -> bool:
@@ -185,7 +185,7 @@ def counting_on(device: CountingDevice | None) -> Iterator[None]:
         _CHOSEN.reset(before)
 
 
-def dispatch_count_hashed(given: Hashed, weights: Ints | None) -> Ints:
+def dispatch_count_hashed(given: HashedReports, weights: Ints | None) -> Ints:
     """The reports, or the weight of the reports, that support each candidate."""
     device = current_device()
     if device is not None:

@@ -1,9 +1,9 @@
-"""Synthetic people, one attribute after another: the next one's chances follow from the values that a person has.
+"""Synthetic people, drawn one attribute after another, given the values that each person already has.
 
-For the attribute to come, every constraint has a number for each of its combinations of earlier attributes and each of
-the d new values: `factors`, flat, constraint j from starts[j] on, d numbers for each combination. Combination e of
-constraint j is the sum of codes[places[i]] * strides[i] for i in parts[j] .. parts[j + 1] - 1. A person's chances are
-proportional to the product of the factors.
+For the next attribute every constraint has one factor for each combination of earlier attributes and each of the d new
+values: `factors`, flat, constraint j from starts[j] on, d numbers per combination. Combination e of constraint j is the
+sum of codes[places[i]] * strides[i] for i in parts[j] .. parts[j + 1] - 1. The probability of a value is proportional
+to the product of its factors.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Tails of sums of binomials and of the hypergeometric distribution.
 
-With n reports, of which a share f is about people who hold the value, support is Bin(n f, p) + Bin(n (1 - f), q). Where
-uniform fakes are among the reports, Bin(fakes, u) comes to that: a third binomial, unless u is q.
-Where it scatters little, its tail is added up exactly, over the few values that it takes. Elsewhere it is Lugannani and
-Rice's saddlepoint formula (1980) with Daniels' continuity correction (1987, his second): the saddlepoint of two
-binomials solves a quadratic equation, so that a tail costs a few logarithms, whatever the number of people; that of
-three is found by Newton's method. `shares_at` finds the shares at which a tail takes given values.
-`tests/exact/kernels/test_tails.py` holds both against convolutions with fractions.
+With n reports, a share f of which are of people who hold the value, support is Bin(n f, p) + Bin(n (1 - f), q).
+Uniform fakes among the reports add Bin(fakes, u), which is a third binomial unless u is q.
+Where the sum scatters little, its tail is added up exactly over the few values that it takes. Elsewhere it is Lugannani
+and Rice's saddlepoint formula (1980) with Daniels' continuity correction (1987, his second). The saddlepoint of two
+binomials solves a quadratic equation, so a tail costs a few logarithms for any number of people; that of three is
+found by Newton's method. `shares_at` finds the shares at which a tail takes given values.
+`tests/exact/kernels/test_tails.py` compares both with convolutions of fractions.
 
-Hypergeometric tails serve Fisher's exact test of many pairs of binomial counts at once (`fisher_p_values`).
+Hypergeometric tails give Fisher's exact test of many pairs of binomial counts at once (`fisher_p_values`).
 """
 
 from __future__ import annotations

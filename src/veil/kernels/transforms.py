@@ -1,13 +1,12 @@
-"""Walsh-Hadamard transform with parities, and Helmert contrasts of tables.
+"""The Walsh-Hadamard transform with parities, and Helmert contrasts of tables.
 
-The first half decodes Hadamard reports. Not here: what a report means (`mechanisms.hadamard`). Reports are counted in
-int64, exactly; the transform of a histogram of n reports stays within n, so nothing is ever rounded. Only tables of
-shares are transformed as floats.
+`transform` decodes Hadamard reports (`veil.mechanisms.oracles.hadamard`). Reports are counted in int64; the transform
+of a histogram of n reports stays within n, so nothing is rounded. Only tables of shares are transformed as floats.
 
-The second half takes tables of many attributes to their coefficients and back, along every axis at once. Along an axis
-of d values, number 0 is the sum and number i > 0 is sqrt(d / (i (i + 1))) times (the sum of the values before i, less i
-times value i): Helmert's contrasts, which for two values are the Walsh transform. Prefix sums give all of them in one
-pass over the axis, whatever its size. The matrix of an axis times its transpose is d times the identity.
+`contrast` and `combine` take tables of many attributes to their coefficients and back, along every axis at once. Along
+an axis of d values, coefficient 0 is the sum and coefficient i > 0 is sqrt(d / (i (i + 1))) times (the sum of the
+values before i, less i times value i): Helmert's contrasts, which for two values are the Walsh transform. Prefix sums
+give all of them in one pass over the axis. The matrix of an axis times its transpose is d times the identity.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Passes over b-ary trees, and the weights of a tree's levels in the masses of ranges.
 
-Levels stand one after another: level l starts at offsets[l]. Node i of level l has the children b i .. b i + b - 1 of
-level l + 1, as far as they exist.
+Levels are stored one after another: level l starts at offsets[l]. Node i of level l has the children b i .. b i + b - 1
+of level l + 1, as far as they exist.
 
 A range [lo, hi) cuts at most two nodes of a level. Below any other node all coefficients are those of its own estimate
-times one number, so that sums over them are known in advance, and many ranges take O(height^2) steps each.
+times one number, so that sums over them are known in advance. Many ranges then take O(height^2) steps each.
 """
 
 from __future__ import annotations

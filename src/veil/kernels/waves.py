@@ -1,9 +1,9 @@
-"""EM for waves: products with the matrix of a wave are differences of cumulative sums, O(buckets) per step.
+"""EM for waves. Products with the matrix of a wave are differences of cumulative sums: O(buckets) per step.
 
-A function that is constant on buckets has cumulative sums that are polynomials within them: in Newton's form, with
+The cumulative sums of a function that is constant on buckets are polynomials within each bucket: in Newton's form, with
 binomials of the distance from the bucket's start, they are exact on whole cells. `table` holds the function (row 0) and
-its first, second and third cumulative sums at the buckets' starts; the last column is what follows the last bucket.
-`order` is 2 for a square wave (two ends) and 3 for a trapezoid (four corners).
+its first, second and third cumulative sums at the buckets' starts; the last column belongs to the end of the last
+bucket. `order` is 2 for a square wave (two ends) and 3 for a trapezoid (four corners).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from veil.marginals.intervals import Bounds
 from veil.marginals.marginal import CellTable
 from veil.privacy import Guarantee
 from veil.results.base import Result
-from veil.results.contrasts import adjusted_p_values
+from veil.results.change_statistics import adjusted_p_values
 from veil.results.units import Unit, make_table
 from veil.tools.numbers import alpha_of, two_sided
 
@@ -139,7 +139,7 @@ class Correlations(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """A heat map of all correlations; pairs that may be independent are pale. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_square
+        from veil.results.render.plot import plot_square
 
         names = list(dict.fromkeys(name for pair in self.pairs for name in pair))
         values, doubtful = np.eye(len(names)), np.zeros((len(names), len(names)), dtype=np.bool_)

@@ -336,6 +336,6 @@ class Joint(Result):
             return self.marginal(k).plot(truth=truth, ax=ax, **style)
         if self._shown is not None:
             return self._shown.plot(k, truth=truth, ax=ax, **style)
-        from veil.plot import plot_rows
+        from veil.results.render.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)

@@ -152,10 +152,10 @@ class CellTable(Result):
         """A heat map of two attributes; the k largest cells with intervals otherwise. Needs `veil-ldp[plot]`."""
         note = None if self.measured else "not asked together: maximum entropy"
         if len(self.names) == 2 and truth is None:
-            from veil.plot import plot_cells
+            from veil.results.render.plot import plot_cells
 
             return plot_cells(self, self._among, note=note, ax=ax, **style)
-        from veil.plot import plot_rows
+        from veil.results.render.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, note=note, ax=ax, **style)
 

@@ -1,4 +1,15 @@
-"""The mechanisms, one per file. `MECHANISMS` is the catalogue: a new one is tested and planned for by joining it."""
+"""Mechanisms: a randomizer that runs on a device, and an estimator that runs at the collector.
+
+    base, oracle    the base classes Mechanism, FrequencyOracle and PureOracle
+    best_oracle     the choice of the oracle with the smallest variance
+    oracles         frequency oracles: GRR, OUE, SUE, OLH, BLH, SubsetSelection, HadamardResponse, PGR, LinearHashing
+    numbers         SquareWave and HaarResponse for distributions; StochasticRounding and Piecewise for means
+    longitudinal    Rappor, for answers that are given repeatedly
+    rivals          SHE, THE and RandomProjection, for comparisons
+
+`MECHANISMS` is the table of all of them: a new one is tested, and planned for, once it is listed there.
+`mechanism_from_json` reads the mechanism of a task.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every mechanism can do: the randomizer that runs on a device, and the estimator that runs at the collector.
+"""The base class of mechanisms: the randomizer that runs on a device, and the estimator that runs at the collector.
 
-A Mechanism holds parameters only. Frequency oracles, which most mechanisms are, add what they share in `oracle`.
+A Mechanism holds parameters only. `veil.mechanisms.oracle` adds what frequency oracles share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The oracle with the smallest variance: how hierarchies, bins, sizes of sets, Adap and marginals are asked."""
+"""The frequency oracle with the smallest variance, for hierarchies, bins, sizes of sets, Adap and marginals."""
 
 from __future__ import annotations
 

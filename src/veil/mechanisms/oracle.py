@@ -1,11 +1,8 @@
-"""What several oracles do alike: randomized response over an index, histograms of reports, counts of packed bits.
+"""Frequency oracles: mechanisms that estimate how many people hold each value.
 
-What mechanisms that report one sign share: the coin that keeps it, and the promise that follows.
-
-Frequency oracles: mechanisms that estimate how many people hold each value. Pure oracles are most of them.
-
-A PureOracle is one whose reports each support a set of values (thesis 3.2): everything about its estimates follows from
-four exact probabilities.
+Each report of a `PureOracle` supports a set of values (thesis 3.2), and four exact probabilities determine its
+estimates. Most oracles are pure. `SignResponse` is the base of mechanisms that report one sign. The functions below are
+shared by several oracles: randomized response over an index, histograms of reports, and counts of packed bits.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from numpy.typing import NDArray
 
 from veil.entropy import Source
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.kernels.parallel import Hashed
+from veil.kernels.parallel import HashedReports
 from veil.mechanisms.base import Mechanism
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns
@@ -32,63 +29,6 @@ from veil.results.estimate import Estimate
 from veil.results.laws import FakeLaw, Noise, SupportNoise
 from veil.tools.numbers import is_int, is_number
 from veil.view import View
-
-
-def stay_or_move(own: NDArray[np.uint64], stay: int, size: int, source: Source) -> NDArray[np.uint64]:
-    """Runs on the device: each index of 0 .. size - 1 stays on a coin, or moves to one of the others; in place."""
-    moved = np.flatnonzero(~source.coin(stay, len(own)))
-    others = source.below(size - 1, len(moved))
-    own[moved] = others + (others >= own[moved])  # skip its own
-    return own
-
-
-def histogram(places: NDArray[Any], size: int, weights: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Runs at the collector: how many reports (or how much weight) fell on each place below `size`, exactly."""
-    if weights is None:
-        return np.bincount(places, minlength=size)
-    counts = np.zeros(size, dtype=np.int64)
-    np.add.at(counts, places, weights)  # bincount would pass the weights through doubles
-    return counts
-
-
-def bit_support(
-    bits: NDArray[np.uint8], size: int, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
-    """How many rows (or how much weight) have each candidate's bit set."""
-    from veil.kernels.counting import count_bits, count_bits_weighted
-    from veil.kernels.parallel import sum_over_threads
-
-    count = count_bits if weights is None else count_bits_weighted
-    counts = sum_over_threads(count, (bits, weights), work=size)[:size]
-    return counts if candidates is None else counts[candidates.astype(np.int64)]
-
-
-def bit_supports(bits: NDArray[np.uint8], candidates: NDArray[Any]) -> NDArray[np.uint8]:
-    """Each candidate's bit in each row."""
-    byte, bit = (candidates >> np.uint64(3)).astype(np.int64), (candidates & np.uint64(7)).astype(np.uint8)
-    return (bits[:, byte] >> bit) & np.uint8(1)
-
-
-@dataclass(frozen=True, init=False)
-class SignResponse(Mechanism):
-    """A sign is kept with probability p = T / 2^64, rounded down, and flipped otherwise: p / (1 - p) <= e^eps."""
-
-    @cached_property
-    def _keep(self) -> int:
-        return inside_threshold(self.epsilon, 1, 1)
-
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        return {"keep": self._keep}
-
-    @cached_property
-    def p(self) -> Fraction:
-        """The probability that the sign is kept."""
-        return Fraction(self._keep, WORD)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(self.p / (1 - self.p))
 
 
 @dataclass(frozen=True, init=False)
@@ -255,7 +195,7 @@ class PureOracle(FrequencyOracle):
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         """Whether report i supports candidate j, as 0 and 1: for joint counts over few candidates."""
 
-    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> HashedReports | None:
         """The same as reports of a local hash, from which a device makes it; None where they are none."""
         return None
 
@@ -273,3 +213,60 @@ class PureOracle(FrequencyOracle):
 def _check_people(n: int) -> None:
     if not is_int(n) or n < 1:
         raise ParameterError("a number of people is at least 1")
+
+
+@dataclass(frozen=True, init=False)
+class SignResponse(Mechanism):
+    """A sign is kept with probability p = T / 2^64, rounded down, and flipped otherwise: p / (1 - p) <= e^eps."""
+
+    @cached_property
+    def _keep(self) -> int:
+        return inside_threshold(self.epsilon, 1, 1)
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        return {"keep": self._keep}
+
+    @cached_property
+    def p(self) -> Fraction:
+        """The probability that the sign is kept."""
+        return Fraction(self._keep, WORD)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.p / (1 - self.p))
+
+
+def stay_or_move(own: NDArray[np.uint64], stay: int, size: int, source: Source) -> NDArray[np.uint64]:
+    """Runs on the device: each index of 0 .. size - 1 stays on a coin, or moves to one of the others; in place."""
+    moved = np.flatnonzero(~source.coin(stay, len(own)))
+    others = source.below(size - 1, len(moved))
+    own[moved] = others + (others >= own[moved])  # skip its own
+    return own
+
+
+def histogram(places: NDArray[Any], size: int, weights: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Runs at the collector: how many reports (or how much weight) fell on each place below `size`, exactly."""
+    if weights is None:
+        return np.bincount(places, minlength=size)
+    counts = np.zeros(size, dtype=np.int64)
+    np.add.at(counts, places, weights)  # bincount would pass the weights through doubles
+    return counts
+
+
+def bit_support(
+    bits: NDArray[np.uint8], size: int, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """How many rows (or how much weight) have each candidate's bit set."""
+    from veil.kernels.counting import count_bits, count_bits_weighted
+    from veil.kernels.parallel import sum_over_threads
+
+    count = count_bits if weights is None else count_bits_weighted
+    counts = sum_over_threads(count, (bits, weights), work=size)[:size]
+    return counts if candidates is None else counts[candidates.astype(np.int64)]
+
+
+def bit_supports(bits: NDArray[np.uint8], candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    """Each candidate's bit in each row."""
+    byte, bit = (candidates >> np.uint64(3)).astype(np.int64), (candidates & np.uint64(7)).astype(np.uint8)
+    return (bits[:, byte] >> bit) & np.uint8(1)

@@ -1,12 +1,12 @@
-"""Numbers: distributions, ranges, quantiles and means of what people hold.
+"""Numbers: distributions, ranges, quantiles and means of the values that people hold.
 
     SquareWave (a mechanism)   the whole distribution, best for smooth ones; EM and EMS reconstruct it
     Hierarchy, HaarHierarchy   the whole distribution by levels of a tree; best for spiky ones and short ranges
     Binning                    an oracle over a few bins: the baseline
-    StochasticRounding, Piecewise (mechanisms), HybridMean, TwoPhaseVariance    a mean, a variance, and nothing else
+    StochasticRounding, Piecewise (mechanisms), HybridMean, TwoPhaseVariance    only a mean or a variance
 
-What comes out is a `Distribution` or a `Mean` of `veil.results`; `assumed_bands` tells how far one may be off.
-docs/numeric.md says which to take.
+The results are a `Distribution` or a `Mean` of `veil.results`; `assumed_bands` gives the errors of a distribution.
+docs/numeric.md says which to choose.
 """
 
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding

@@ -1,12 +1,9 @@
-"""Drawing bands by simulated surveys: made-up people are asked, to see how far they come out from what they are.
+"""Bands of distributions: from simulated surveys, without assumptions, or from the levels of a tree.
 
-Why this way and not by percentiles of replicates is told in `veil.results.bands.smooth`.
-
-Bands without assumptions for Square Wave: which counts of its reports they rest on.
-
-Which bands to show for a wave's distribution: by simulated surveys, unless the reports contradict a smooth one.
-
-Intervals of what was found level by level: from the levels' unbiased estimates, without simulating anybody.
+`wave_bands` simulates surveys, and `veil.results.bands.smooth` says why it does not take percentiles of replicates.
+`free_bands` chooses the windows of a wave's reports that bands without assumptions are computed from. `assumed_bands`
+chooses between the two: it simulates surveys unless the reports contradict a smooth distribution. `level_bands` and
+`difference_bands` take the unbiased estimates of a tree's levels, without simulation.
 """
 
 from __future__ import annotations

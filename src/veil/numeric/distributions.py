@@ -1,8 +1,7 @@
-"""What the studies of distributions share: their domain, and their bands.
+"""Studies of a distribution: their base class, Square Wave, and Binning.
 
-The distribution of a number through Square Wave, as a study: one question, and how its reports are read.
-
-Binning: an oracle over a few wide bins, and an even spread within each (Li et al., SIGMOD 2020, section 4.1).
+`WaveDistribution` asks one question, through Square Wave. `Binning` uses an oracle over a few wide bins, with an even
+spread within each (Li et al., SIGMOD 2020, section 4.1).
 """
 
 from __future__ import annotations
@@ -33,34 +32,9 @@ from veil.tools.numbers import is_int
 from veil.tree import Tree
 
 Asked = TypeVar("Asked", bound=Study)
-
 MOST_BUCKETS = 1 << 24
 """A reconstruction goes through all buckets."""
-
-
-def numeric_domain(domain: Any) -> Numeric:
-    """An Interval or Integers as it is; an int d as 0 .. d - 1.
-
-    >>> numeric_domain(5)
-    Integers(lo=0, hi=4)
-    """
-    held = Integers(0, domain - 1) if is_int(domain) and 1 <= domain <= MOST_BUCKETS else domain
-    if not isinstance(held, Numeric):
-        raise ParameterError(f"a distribution is over an Interval, Integers or 0 .. d - 1, with d up to {MOST_BUCKETS}")
-    return held
-
-
-def whole(tally: SurveyTally) -> SurveyTally:
-    """The tally, if it counts whole domains and no chosen candidates."""
-    if any(part.candidates is not None for part in tally.parts):
-        raise MismatchError("expected a tally of all buckets; this one was made for chosen candidates")
-    return tally
-
-
-def worth(tally: SurveyTally) -> float:
-    """How many people without weights the reports to all questions together are worth."""
-    weight, square = (sum(getattr(part, name) for part in tally.parts) for name in ("weight", "square"))
-    return float(weight**2 / square)
+_SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 
 
 class DistributionStudy(OneRound[Distribution]):
@@ -83,30 +57,6 @@ class DistributionStudy(OneRound[Distribution]):
     @abstractmethod
     def draw(self, collected: Collection, found: Distribution) -> Bands:
         """Runs at the collector: how far what was found may be off."""
-
-
-def without_bands(study: Asked) -> Asked:
-    """The same study, for trials of its estimate alone: to draw bands takes longer than all the rest.
-
-    >>> from veil import Interval, SquareWave
-    >>> from veil.numeric import WaveDistribution
-    >>> without_bands(WaveDistribution(SquareWave(1.0, Interval(0, 1)))).bands
-    0
-    """
-    # every study is a dataclass
-    return replace(study, bands=0) if isinstance(study, DistributionStudy) else study  # type: ignore[type-var]
-
-
-def check_bands(bands: Any) -> int:
-    """A number of simulated collections: none, or enough for an error bar."""
-    if not is_int(bands) or not (bands == 0 or FEWEST <= bands <= MOST):
-        raise ParameterError(
-            f"bands take {FEWEST} to {MOST} simulated collections; 0 draws no bands: at least {FEWEST}"
-        )
-    return int(bands)
-
-
-_SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 
 
 @dataclass(frozen=True)
@@ -228,3 +178,49 @@ class Binning(DistributionStudy):
     def draw(self, collected: Collection, found: Distribution) -> LevelBands:
         """Runs at the collector: intervals from the bins before Norm-Sub, which are unbiased; nobody is simulated."""
         return level_bands(found, Tree(self.bins, self.bins), [self._bins(collected)])
+
+
+def without_bands(study: Asked) -> Asked:
+    """The same study, for trials of its estimate alone: to draw bands takes longer than all the rest.
+
+    >>> from veil import Interval, SquareWave
+    >>> from veil.numeric import WaveDistribution
+    >>> without_bands(WaveDistribution(SquareWave(1.0, Interval(0, 1)))).bands
+    0
+    """
+    # every study is a dataclass
+    return replace(study, bands=0) if isinstance(study, DistributionStudy) else study  # type: ignore[type-var]
+
+
+def numeric_domain(domain: Any) -> Numeric:
+    """An Interval or Integers as it is; an int d as 0 .. d - 1.
+
+    >>> numeric_domain(5)
+    Integers(lo=0, hi=4)
+    """
+    held = Integers(0, domain - 1) if is_int(domain) and 1 <= domain <= MOST_BUCKETS else domain
+    if not isinstance(held, Numeric):
+        raise ParameterError(f"a distribution is over an Interval, Integers or 0 .. d - 1, with d up to {MOST_BUCKETS}")
+    return held
+
+
+def whole(tally: SurveyTally) -> SurveyTally:
+    """The tally, if it counts whole domains and no chosen candidates."""
+    if any(part.candidates is not None for part in tally.parts):
+        raise MismatchError("expected a tally of all buckets; this one was made for chosen candidates")
+    return tally
+
+
+def worth(tally: SurveyTally) -> float:
+    """How many people without weights the reports to all questions together are worth."""
+    weight, square = (sum(getattr(part, name) for part in tally.parts) for name in ("weight", "square"))
+    return float(weight**2 / square)
+
+
+def check_bands(bands: Any) -> int:
+    """A number of simulated collections: none, or enough for an error bar."""
+    if not is_int(bands) or not (bands == 0 or FEWEST <= bands <= MOST):
+        raise ParameterError(
+            f"bands take {FEWEST} to {MOST} simulated collections; 0 draws no bands: at least {FEWEST}"
+        )
+    return int(bands)

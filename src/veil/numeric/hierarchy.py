@@ -1,9 +1,8 @@
 """Hierarchical histograms: each person is asked about one level of a tree over the buckets.
 
-The levels together make one distribution, by least squares: HH (Kulkarni et al., VLDB 2019), and HH-ADMM (Li et al.,
-SIGMOD 2020, section 4.3), which has no negative masses. Its binary sibling with Haar coefficients is in `haar`.
-
-HaarHRR: a binary tree whose nodes' halves are compared, by Hadamard randomized response (Kulkarni et al., 2019).
+`Hierarchy` combines the levels to one distribution by least squares: HH (Kulkarni et al., VLDB 2019), and HH-ADMM (Li
+et al., SIGMOD 2020, section 4.3), which has no negative masses. `HaarHierarchy` compares the halves of the nodes of a
+binary tree by Hadamard randomized response: HaarHRR (Kulkarni et al., 2019).
 """
 
 from __future__ import annotations

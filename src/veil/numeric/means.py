@@ -1,4 +1,4 @@
-"""Means asked for in one round by two mechanisms at once, and variances in two rounds."""
+"""Means from one round with two mechanisms at once, and variances from two rounds."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Do a wave's reports contradict the smooth distribution that was fitted to them? A test, by simulated surveys.
+"""A test whether a wave's reports contradict the smooth distribution fitted to them, by simulated surveys.
 
-Two kinds of roughness are looked for. Any kind: by how much some steps of plain EM, which smooths nothing, improve the
-likelihood. Heaps at round numbers: whether the reports lean towards what they would be if some people rounded what they
-hold to multiples of 10, of 1,000, and so on. The second looks in a few directions only, and finds heaps that a wave
-blurs so much that the first does not see them.
+It looks for two kinds of roughness. Any kind: the gain in likelihood by some steps of plain EM, which does not smooth.
+Heaps at round numbers: whether the reports lean towards what they would be if some people rounded their values to
+multiples of 10, of 1,000, and so on. The second looks in a few directions only, and finds heaps that a wave blurs so
+much that the first misses them.
 """
 
 from __future__ import annotations

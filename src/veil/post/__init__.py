@@ -1,8 +1,13 @@
-"""Post-processing: from unbiased estimates, often negative and not adding up, to ones that people can use.
+"""Post-processing: from unbiased estimates, often negative and not adding up, to consistent ones.
 
-Nothing here sees people: it works on what a collector has published anyway, so it costs no privacy. Every method is a
-value that says what it enforces, what it is good for and how it is biased; `estimate.post("norm-sub")` and
-`veil.post.norm_sub(estimate)` are the same. `veil post` prints the table.
+    methods       the classes of methods                 consistency   rules for a whole histogram, such as norm-sub
+    processed     estimates after a method               likelihood    maximum likelihood: mle-apx, mle, and em
+    selection     the choice of a method, and queries    calibration   posterior means under a prior
+                                                         priors        families of priors, and learned ones
+
+Post-processing reads published estimates only, so it costs no privacy. Every method is a value that says what it
+enforces, what it is good for and how it is biased; `estimate.post("norm-sub")` and `veil.post.norm_sub(estimate)` are
+the same. `veil post` prints the table.
 """
 
 from __future__ import annotations
@@ -12,35 +17,36 @@ from veil.post import calibration, consistency, likelihood
 from veil.post.likelihood import em
 from veil.post.methods import HistogramMethod, Method, ModelMethod, QueryMethod
 from veil.post.priors import FAMILIES, Family, Prior
-from veil.post.processed import (
-    Calibrated,
+from veil.post.processed import CalibratedEstimate, NormedEstimate, PositiveAnswers, ProcessedEstimate, ProcessedTotal
+from veil.post.selection import (
+    PAPER_METHODS,
     EveryValue,
     FrequencyQuery,
     MostFrequent,
-    Normed,
-    PositiveAnswers,
-    Processed,
-    ProcessedTotal,
+    Selection,
     Sets,
+    quietly,
+    recommend,
+    redraw_counts,
+    select,
     squared_errors,
 )
-from veil.post.selection import PAPER_METHODS, Selection, quietly, recommend, redraw_counts, select
 from veil.tools.messages import unknown_name
 
 __all__ = [
     "FAMILIES",
     "METHODS",
     "PAPER_METHODS",
-    "Calibrated",
+    "CalibratedEstimate",
     "EveryValue",
     "Family",
     "FrequencyQuery",
     "Method",
     "MostFrequent",
-    "Normed",
+    "NormedEstimate",
     "PositiveAnswers",
     "Prior",
-    "Processed",
+    "ProcessedEstimate",
     "ProcessedTotal",
     "Selection",
     "Sets",

@@ -1,7 +1,7 @@
-"""Calibrate (Jia and Gong, INFOCOM 2019): posterior means under a prior, which may be assumed, fitted or learned.
+"""Calibrate (Jia and Gong, INFOCOM 2019): posterior means under a prior that is given, fitted or learned.
 
 An unbiased estimate is the true frequency plus normal noise of known variance. With a prior on true frequencies, the
-posterior mean has the least expected squared error (their theorem 2); the better the prior, the less it is.
+posterior mean has the least expected squared error (their theorem 2); the better the prior, the smaller it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, ParameterError
 from veil.post.priors import FAMILIES, CountBins, Family, LearnedPrior, Prior, cells, learn, windows
-from veil.post.processed import Calibrated, Processed
+from veil.post.processed import CalibratedEstimate, ProcessedEstimate
 from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ def calibrate(
     fit: str = "moments",
     noise: str | None = None,
     power_law: bool = False,
-) -> Calibrated:
+) -> CalibratedEstimate:
     """Runs at the collector: posterior mean of each frequency, with its posterior standard deviation.
 
     `prior` is "learned" (nonparametric maximum likelihood), a family by name or your own, or a Prior with numbers.
@@ -65,7 +65,7 @@ def calibrate(
             )
     found = fitted or _learned(estimate, constant, power_law)
     mean, variance, _ = posterior(estimate, found, constant)
-    made = Calibrated.of_estimate(
+    made = CalibratedEstimate.of_estimate(
         estimate,
         mean,
         f"calibrate({found.label})",
@@ -73,22 +73,22 @@ def calibrate(
         posterior_sd=np.sqrt(variance),
         constant_noise=constant,
     )
-    assert isinstance(made, Calibrated)
+    assert isinstance(made, CalibratedEstimate)
     return made
 
 
-def power(estimate: Estimate, fit: str = "moments") -> Calibrated:
+def power(estimate: Estimate, fit: str = "moments") -> CalibratedEstimate:
     """Runs at the collector: Power of the consistency paper, which is Calibrate with a power law."""
     return calibrate(estimate, "power-law", fit)
 
 
-def power_ns(estimate: Estimate, fit: str = "moments", total: float | None = None) -> Processed:
+def power_ns(estimate: Estimate, fit: str = "moments", total: float | None = None) -> ProcessedEstimate:
     """Runs at the collector: PowerNS, Norm-Sub after Power."""
-    made: Processed = power(estimate, fit).post("norm-sub", total=total)  # type: ignore[assignment]
+    made: ProcessedEstimate = power(estimate, fit).post("norm-sub", total=total)  # type: ignore[assignment]
     return made
 
 
-def automatic(estimate: Estimate) -> Processed:
+def automatic(estimate: Estimate) -> ProcessedEstimate:
     """Runs at the collector: the learned prior, then Norm-Sub where the frequencies add up to one.
 
     Without the prior where there are too few values to learn from, or no noise model: Norm-Sub alone, or Base-Pos where

@@ -1,6 +1,6 @@
 """Rules for a whole histogram: non-negative, adding up to one, or both (Wang et al., NDSS 2020, section IV).
 
-Plain functions from frequencies to frequencies; they know nothing of noise. All but `spread_rest` keep the order of
+They are functions from frequencies to frequencies, without a noise model. All but `spread_rest` keep the order of
 values (ties may appear). Where a definition leaves a case open (no positive value, one value above the total), the
 docstring says what is done.
 """

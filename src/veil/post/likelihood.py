@@ -1,4 +1,4 @@
-"""The most likely histogram: approximately from any oracle's estimate, exactly from GRR's, by EM from a channel."""
+"""The most likely histogram: approximately from any estimate, exactly for GRR, and by EM from whole reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, MismatchError, ParameterError
-from veil.post.processed import Processed
+from veil.post.processed import ProcessedEstimate
 from veil.reports.columns import Reports
 from veil.reports.layout import Layout
 from veil.reports.tally import Tally
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 _MOST_BITS = 12.0
 
 
-def mle_apx(estimate: Estimate) -> Processed:
+def mle_apx(estimate: Estimate) -> ProcessedEstimate:
     """Runs at the collector: the most likely histogram if the noise is normal, with variance a + b f.
 
     Minimises sum of (f' - f)^2 / (a + b f') over the simplex (consistency paper, appendix B, with its signs put right).
@@ -42,10 +42,10 @@ def mle_apx(estimate: Estimate) -> Processed:
         x = (1.0 - float(f[kept].sum())) / (int(kept.sum()) + ratio)
         return np.asarray((x + f) / (1.0 - ratio * x))
 
-    return Processed.of_estimate(estimate, _settled(moved, len(f)), "mle-apx")
+    return ProcessedEstimate.of_estimate(estimate, _settled(moved, len(f)), "mle-apx")
 
 
-def mle(estimate: Estimate) -> Processed:
+def mle(estimate: Estimate) -> ProcessedEstimate:
     """Runs at the collector: the exact maximum of GRR's likelihood, in closed form (Kairouz et al., ICML 2016).
 
     A report is v with probability q + (p - q) f_v, so f_v = c_v / L - q / (p - q) on the values that stay positive,
@@ -68,7 +68,7 @@ def mle(estimate: Estimate) -> Processed:
     def found(kept: NDArray[np.bool_]) -> Floats:
         return np.asarray(reported * ((1.0 + int(kept.sum()) * floor) / float(reported[kept].sum())) - floor)
 
-    return Processed.of_estimate(estimate, _settled(found, len(reported)), "mle")
+    return ProcessedEstimate.of_estimate(estimate, _settled(found, len(reported)), "mle")
 
 
 @runtime_checkable
@@ -88,7 +88,7 @@ class Oracle(Protocol):
     def estimate(self, tally: Tally) -> Estimate: ...
 
 
-def em(mechanism: Oracle, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> Processed:
+def em(mechanism: Oracle, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> ProcessedEstimate:
     """Runs at the collector: the most likely histogram from whole reports, by EM over the mechanism's exact channel.
 
     Also known as iterative Bayesian update (IBU). It sees what a tally forgets: which bits came together. For oracles
@@ -127,7 +127,7 @@ def em(mechanism: Oracle, reports: Reports, *, gap: float = 1e-8, most: int = 10
         found = found * score
     else:
         warnings.warn(f"em stopped after {most} steps, before its gap was reached", FitWarning, stacklevel=2)
-    return Processed.of_estimate(raw, found / found.sum(), "em")
+    return ProcessedEstimate.of_estimate(raw, found / found.sum(), "em")
 
 
 def _settled(solve: Callable[[NDArray[np.bool_]], Floats], size: int) -> Floats:

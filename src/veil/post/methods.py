@@ -1,4 +1,4 @@
-"""A post-processing method is a value: its rule, what it enforces, what it is good for and how it is biased."""
+"""Post-processing methods as values: the rule, what it enforces, what it is good for and how it is biased."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.post.consistency import keep, norm
-from veil.post.processed import Normed, PositiveAnswers, Processed
+from veil.post.processed import NormedEstimate, PositiveAnswers, ProcessedEstimate
 from veil.results.estimate import Estimate
 from veil.tools.numbers import critical, is_int
 
@@ -57,7 +57,7 @@ class HistogramMethod(Method):
     """For rules with a threshold: the alpha that sets it where there is a noise model."""
 
     def __call__(self, data: Estimate | Any, *, total: float | None = None, **options: Any) -> Any:
-        """An Estimate gives a Processed one; a vector of frequencies gives a vector. `total` is what they add up to."""
+        """Apply the rule to an Estimate or a vector of frequencies, which add up to `total`."""
         wanted = inspect.signature(self.rule).parameters
         self._check_options(options, {"alpha", "k"} if self.cuts is not None else set())
         chosen: dict[str, Any] = {}
@@ -77,9 +77,13 @@ class HistogramMethod(Method):
         label = self._label(options if total is None else {"total": total, **options})
         if self.rule is keep:
             return replace(data, lineage=(*data.lineage, label))
-        if self.rule is norm and data.noise.known and (isinstance(data, Normed) or not isinstance(data, Processed)):
-            return Normed.of_raw(data, chosen["total"], label)
-        return Processed.of_estimate(data, made, label)
+        if (
+            self.rule is norm
+            and data.noise.known
+            and (isinstance(data, NormedEstimate) or not isinstance(data, ProcessedEstimate))
+        ):
+            return NormedEstimate.of_raw(data, chosen["total"], label)
+        return ProcessedEstimate.of_estimate(data, made, label)
 
     def _threshold(self, data: Any, frequencies: Floats, alpha: float | None = None, k: int | None = None) -> float:
         """Of (7), for alpha; or the k-th largest frequency."""
@@ -101,7 +105,7 @@ class HistogramMethod(Method):
 class QueryMethod(Method):
     """A rule on answers to queries: it leaves the histogram as it is."""
 
-    def __call__(self, data: Estimate, **options: Any) -> Processed:
+    def __call__(self, data: Estimate, **options: Any) -> ProcessedEstimate:
         """An estimate whose totals, rows and single values obey the rule."""
         self._check_options(options, set())
         if not isinstance(data, Estimate):
@@ -116,11 +120,11 @@ class ModelMethod(Method):
     needs_law: bool = True
     """Whether it is refused where the noise has no known law."""
 
-    def __call__(self, data: Estimate, **options: Any) -> Processed:
+    def __call__(self, data: Estimate, **options: Any) -> ProcessedEstimate:
         """The processed estimate."""
         self._check_options(options, set(list(inspect.signature(self.rule).parameters)[1:]))
         check_raw(data, self.name, self.needs_law)
-        made: Processed = self.rule(data, **options)
+        made: ProcessedEstimate = self.rule(data, **options)
         return made
 
 
@@ -148,7 +152,7 @@ def check_raw(data: Any, name: str, needs_law: bool = True) -> None:
         raise InputError(f"{name} needs an Estimate: plain frequencies have no noise model")
     if needs_law and not data.noise.known:
         raise InputError(f"{name} needs the variance of the oracle's noise, and this oracle has none in closed form")
-    if isinstance(data, Processed):
+    if isinstance(data, ProcessedEstimate):
         raise InputError(f"{name} models the noise of an oracle: apply it before {data.step}, not after")
     as_frequencies(data.frequencies)
 

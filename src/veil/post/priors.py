@@ -1,14 +1,13 @@
-"""Priors for Calibrate (Jia and Gong, INFOCOM 2019): how the true frequencies of values may be distributed.
+"""Priors for Calibrate (Jia and Gong, INFOCOM 2019): distributions of true frequencies, given or learned.
 
 A Family is a distribution of counts (people per value) with parameters to be fitted; a Prior is one with numbers, as
-masses on a list of frequencies. Smooth families live on cells of counts: every small count alone, then cells of one per
-cent of their place, and everywhere near an estimate far narrower than the noise.
+masses on a list of frequencies. Smooth families use cells of counts: every small count alone, then cells of one per
+cent of their count, and cells far narrower than the noise near an estimate.
 
-The prior that the estimates themselves tell: nonparametric maximum likelihood (Kiefer and Wolfowitz, 1956).
-
-If an estimate is f + noise with a known variance, the likelihood of a distribution of f over a grid of atoms is
-concave in the atoms' masses. An interior-point method finds its maximum to a stated duality gap. Estimates are put
-into cells much narrower than the noise first, so that the work does not grow with the number of values.
+`learn` estimates the prior from the estimates themselves, by nonparametric maximum likelihood (Kiefer and Wolfowitz,
+1956). If an estimate is f + noise with a known variance, the likelihood of a distribution of f over a grid of atoms is
+concave in the atoms' masses. An interior-point method finds its maximum to a stated duality gap. Estimates are first
+grouped into cells much narrower than the noise, so that the work does not grow with the number of values.
 """
 
 from __future__ import annotations
@@ -24,10 +23,18 @@ from veil.errors import InputError, ParameterError
 
 Floats = NDArray[np.float64]
 Parameters = tuple[float, ...]
-
 _ALONE = 64  # counts up to here stand alone
 _RATIO = 1.01  # then cells grow by this factor
 _PER_SCALE, _REACH = 32, 9  # near an estimate: cells a sigma, and how many sigmas "near" is
+Ints = NDArray[np.int64]
+GAP = 1e-7
+"""Log-likelihood a value that the solution may lack."""
+_SMALL_ATOMS, _LEAST = 80, 0.01  # atoms below 4 sigma, from sigma / 100 on
+_PER_SIGMA, _BESIDE = 3, 2.0  # beyond: multiples of sigma / 3 within 2 sigma of an estimate
+_CELLS = 32  # cells a sigma: the likelihood changes by 1e-4 of itself within one
+_WINDOW = 8.5  # sigmas beyond which a normal density is below 1e-15 of its peak
+_MOST_STEPS = 80
+_Solver = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,18 +203,6 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-Ints = NDArray[np.int64]
-
-GAP = 1e-7
-"""Log-likelihood a value that the solution may lack."""
-
-_SMALL_ATOMS, _LEAST = 80, 0.01  # atoms below 4 sigma, from sigma / 100 on
-_PER_SIGMA, _BESIDE = 3, 2.0  # beyond: multiples of sigma / 3 within 2 sigma of an estimate
-_CELLS = 32  # cells a sigma: the likelihood changes by 1e-4 of itself within one
-_WINDOW = 8.5  # sigmas beyond which a normal density is below 1e-15 of its peak
-_MOST_STEPS = 80
-
-
 @dataclass(frozen=True, eq=False)
 class LearnedPrior:
     """Atoms (frequencies) and their masses, what a given component beside them got, and how well it converged."""
@@ -335,9 +330,6 @@ class _Mixture:
             return np.concatenate([inner - through @ outer, outer])
 
         return bordered
-
-
-_Solver = Callable[[Floats], Floats]
 
 
 def _direction(newton: _Solver, pull: Floats, w: Floats, z: Floats, target: Floats) -> tuple[Floats, Floats]:

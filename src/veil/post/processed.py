@@ -1,17 +1,13 @@
-"""What an analyst asks of a histogram: every value, the most frequent ones, or sets of values.
+"""Estimates after post-processing, with their lineage and their error.
 
-What post-processing gives: an estimate that remembers what it was made from, and is honest about its error.
-
-A biased method has no standard error that tells the truth, so none is shown. What stays true is the interval of the
-unbiased estimate: it is shown instead, cut to what frequencies can be and stretched to the shown frequency. It covers
-the truth at least as often as that one does, whatever the method did.
+A biased method has no valid standard error, so none is shown. The interval of the unbiased estimate remains valid: it
+is shown instead, cut to possible frequencies and stretched to the shown frequency. It covers the truth at least as
+often as the unbiased one does, for every method.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar
@@ -24,87 +20,8 @@ from veil.errors import InputError, ParameterError
 from veil.post.priors import Prior
 from veil.results.estimate import Estimate, Row, Total
 from veil.results.laws import Inversion
-from veil.tools.numbers import is_int
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-class FrequencyQuery(ABC):
-    """Numbers asked of a histogram, each the frequency of a value or of a set."""
-
-    kind: str
-
-    @abstractmethod
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        """The places whose frequencies are added up, one list an answer; `truth` says what is frequent."""
-
-
-@dataclass(frozen=True)
-class EveryValue(FrequencyQuery):
-    """The frequency of each value of the domain."""
-
-    kind = "single"
-
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        return list(np.arange(len(estimate))[:, None])
-
-
-@dataclass(frozen=True)
-class MostFrequent(FrequencyQuery):
-    """The frequencies of the k values that are truly the most frequent."""
-
-    k: int = 10
-    kind = "frequent"
-
-    def __post_init__(self) -> None:
-        if not is_int(self.k) or self.k < 1:
-            raise ParameterError("the most frequent values are an integer number of at least 1")
-
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        return list(np.argsort(-truth, kind="stable")[: self.k, None])
-
-
-@dataclass(frozen=True, eq=False)
-class Sets(FrequencyQuery):
-    """The total frequency of each of these sets of values."""
-
-    sets: Sequence[Any] = field(repr=False)
-    kind = "sets"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.sets, Sequence) or not self.sets or not all(_is_set(values) for values in self.sets):
-            raise InputError("a query has at least one set, and a set at least one value")
-
-    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
-        return [estimate.positions(values) for values in self.sets]
-
-
-def squared_errors(made: Estimate, groups: list[Ints], truth: Floats) -> Floats:
-    """Squared error of what an estimate answers about each group of places."""
-    flat = np.concatenate(groups)
-    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])[:-1]])
-    answers, known = np.add.reduceat(made.frequencies[flat], starts), np.add.reduceat(truth[flat], starts)
-    return np.asarray((made.bend(answers) - known) ** 2)
-
-
-def as_query(query: Any) -> FrequencyQuery:
-    """A Query as it is, or by its name ("single", "frequent"), or a list of sets of values."""
-    if isinstance(query, FrequencyQuery):
-        return query
-    if isinstance(query, str):
-        if query in ("single", "frequent"):
-            return EveryValue() if query == "single" else MostFrequent()
-        raise InputError("a query is 'single', 'frequent', or a list of sets of values")
-    try:
-        sets = list(query)
-    except TypeError:
-        raise InputError("a query is 'single', 'frequent', or a list of sets of values") from None
-    return Sets(sets)
-
-
-def _is_set(values: Any) -> bool:
-    return not isinstance(values, (str, bytes)) and hasattr(values, "__len__") and len(values) > 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +44,7 @@ class ProcessedTotal:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Processed(Estimate):
+class ProcessedEstimate(Estimate):
     """Frequencies after post-processing. `raw` is the unbiased estimate that they were made from."""
 
     variant: ClassVar[str] = "processed"
@@ -136,9 +53,9 @@ class Processed(Estimate):
     """The last method that was applied."""
 
     @classmethod
-    def of_estimate(cls, estimate: Estimate, frequencies: Floats, step: str, **more: Any) -> Processed:
+    def of_estimate(cls, estimate: Estimate, frequencies: Floats, step: str, **more: Any) -> ProcessedEstimate:
         """The same people and noise with other frequencies, after one more step."""
-        raw = estimate.raw if isinstance(estimate, Processed) else estimate
+        raw = estimate.raw if isinstance(estimate, ProcessedEstimate) else estimate
         return cls(
             domain=raw.domain,
             frequencies=frequencies,
@@ -162,7 +79,7 @@ class Processed(Estimate):
     @cached_property
     def unbiased(self) -> Estimate:
         """What intervals are made of: the raw estimate, normed where the true frequencies add up to one."""
-        return Normed.of_raw(self.raw, 1.0) if self.raw.adds_up else self.raw
+        return NormedEstimate.of_raw(self.raw, 1.0) if self.raw.adds_up else self.raw
 
     @cached_property
     def variance(self) -> Floats:
@@ -191,7 +108,7 @@ class Processed(Estimate):
         rows = self.positions(subset)
         return ProcessedTotal(self.answer(rows), self.unbiased._total(rows), 1.0 if self.scale == 1.0 else np.inf)
 
-    def of(self, values: Domain) -> Processed:
+    def of(self, values: Domain) -> ProcessedEstimate:
         cut = Estimate.of(self, values)
         return self if cut is self else replace(cut, raw=self.raw.of(values))  # type: ignore[call-arg, return-value]
 
@@ -211,7 +128,7 @@ class Processed(Estimate):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Normed(Processed):
+class NormedEstimate(ProcessedEstimate):
     """After Norm: still unbiased, with a smaller variance, which is exact here."""
 
     variant: ClassVar[str] = "normed"
@@ -221,12 +138,12 @@ class Normed(Processed):
     """How many values they were then."""
 
     @classmethod
-    def of_raw(cls, raw: Estimate, total: float, step: str = "norm") -> Normed:
+    def of_raw(cls, raw: Estimate, total: float, step: str = "norm") -> NormedEstimate:
         """Norm of an unbiased estimate whose true frequencies add up to a known total."""
         from veil.post.consistency import norm
 
         made = cls.of_estimate(raw, norm(raw.frequencies, total), step, sum=total, over=len(raw))
-        assert isinstance(made, Normed)
+        assert isinstance(made, NormedEstimate)
         return made
 
     @property
@@ -281,7 +198,7 @@ class Normed(Processed):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PositiveAnswers(Processed):
+class PositiveAnswers(ProcessedEstimate):
     """After Post-Pos: the histogram stays as it was, and every answer taken from it is at least 0."""
 
     variant: ClassVar[str] = "positive-answers"
@@ -291,7 +208,7 @@ class PositiveAnswers(Processed):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Calibrated(Processed):
+class CalibratedEstimate(ProcessedEstimate):
     """Posterior means under a prior, and what else the posterior tells."""
 
     variant: ClassVar[str] = "calibrated"
@@ -301,7 +218,7 @@ class Calibrated(Processed):
 
     constant_noise: bool
 
-    def of(self, values: Domain) -> Processed:
+    def of(self, values: Domain) -> ProcessedEstimate:
         cut = super().of(values)
         kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
         return cut if cut is self else replace(cut, posterior_sd=self.posterior_sd[kept])  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Many reports of one task, by column."""
+"""Many reports of one task as columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a report is made of: columns of unsigned integers and packed bits, of fixed length.
+"""The layout of a report: columns of unsigned integers and packed bits, of fixed length.
 
-A `Layout` says which columns a report has and what may stand in them. Not here: how a single report is framed for
-transport (`frames`), and what its columns mean (`mechanisms`).
+A `Layout` lists the columns of a report and the allowed values of each. `veil.wire` frames reports for transport; the
+mechanisms give the columns their meaning.
 """
 
 from __future__ import annotations

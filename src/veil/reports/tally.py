@@ -1,4 +1,4 @@
-"""What the collector keeps of a closed question: integers that add up exactly, in any order and any split."""
+"""The tally of one question: integer counts that add up exactly, in any order and any split."""
 
 from __future__ import annotations
 

@@ -1,7 +1,14 @@
-"""What comes out for the analyst: estimates, distributions, means; each with its error.
+"""Results: estimates, distributions and means, each with its error.
 
-Every one is a `Result`: a table, facts and remarks, which the terminal, JSON, files and notebooks render alike.
-docs/results.md says what every result can do.
+    base, answers    the base class Result; the results of several questions
+    estimate         frequencies of values                      laws     how estimates scatter: variances and intervals
+    distribution     the distribution of a number               bands    its intervals, by what they assume
+    mean             means, variances and Haar coefficients
+    change, differences, change_statistics    changes between two results, with intervals and tests
+    units, codec     columns with units; results as JSON        render   terminal, notebooks, files and pictures
+
+Every result is a `Result` with a table, facts and remarks, which the terminal, JSON, files and notebooks render alike.
+docs/results.md describes what every result can do.
 """
 
 from veil.results.answers import Answers
@@ -16,6 +23,7 @@ from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
 from veil.results.mean import Coefficients, Mean, MeanAndVariance
 from veil.results.render.files import load, save
+from veil.results.render.plot import need_matplotlib, save_figure
 
 __all__ = [
     "Answers",
@@ -35,5 +43,7 @@ __all__ = [
     "Result",
     "SmoothBands",
     "load",
+    "need_matplotlib",
     "save",
+    "save_figure",
 ]

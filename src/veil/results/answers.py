@@ -116,7 +116,7 @@ class Answers(Result, Sequence[Any]):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """One panel for each question, below each other; returns the first. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_panels
+        from veil.results.render.plot import plot_panels
 
         if len(self) > 1 and (truth is not None or ax is not None):
             raise InputError("the truth and axes are for one question: plot that one")

@@ -1,7 +1,7 @@
-"""What every result can do: a table with its errors, facts beside it, a picture, and JSON both ways.
+"""The base class of results: a table with errors, facts, a picture, and JSON both ways.
 
 The terminal, JSON, files, the collector's answers and notebooks render any Result from `table`, `facts` and `remarks`
-alone: see `terminal`, `documents`, `files` and `html` beside this module.
+alone: see `veil.results.render`.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ KINDS: Kinds[Result] = Kinds(
 VARIANTS: Kinds[Result] = Kinds(
     {
         "binary": "veil.marginals.rivals.binary:BinaryMarginals",
-        "calibrated": "veil.post.processed:Calibrated",
+        "calibrated": "veil.post.processed:CalibratedEstimate",
         "fourier": "veil.marginals.rivals.fourier:FourierCoefficients",
-        "normed": "veil.post.processed:Normed",
+        "normed": "veil.post.processed:NormedEstimate",
         "positive-answers": "veil.post.processed:PositiveAnswers",
-        "processed": "veil.post.processed:Processed",
+        "processed": "veil.post.processed:ProcessedEstimate",
         "split": "veil.marginals.rivals.split_em:SplitReports",
         "uniform": "veil.marginals.rivals.contingency:Uniform",
     }

@@ -1,13 +1,13 @@
-"""What changed between two results of the same question: two months, two groups, two ways to ask.
+"""Changes between two results of the same question: two months, two groups, two mechanisms.
 
-Every difference is after less before, with an interval, and says where there is proof of a change. The intervals speak
-of the people who answered, as those of the two results do: no sampling is in them, so it does not matter whether the
-same people answered twice. The tests take each side's people for a random sample of many: a change that they report is
-more than the luck of who was asked. About the same people twice they are conservative where most people stay with what
-they hold, which is the usual case; only where people trade places more than at random can they say too much.
+Every change is after less before, with an interval and a test. The intervals are about the people who answered, as
+those of the two results are: they include no sampling, so it does not matter whether the same people answered twice.
+The tests take the people of each side as a random sample of a large population: a significant change exceeds the luck
+of who was asked. For the same people asked twice they are conservative if most people keep their value, which is the
+usual case; they are too liberal only if people trade places more than at random.
 
-Both rest on independent randomness: every answer drawn anew. Where a device keeps its draw (a longitudinal mechanism),
-two months share noise, their difference scatters less, and all of this is conservative.
+Both assume independent randomness: every answer is drawn anew. Where a device keeps its draw (a longitudinal
+mechanism), two months share noise, their difference scatters less, and everything here is conservative.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from veil.errors import MismatchError
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked
-from veil.results.contrasts import (
+from veil.results.change_statistics import (
     adjusted_p_values,
     frequency_p_values,
     frequency_reach,
@@ -95,7 +95,7 @@ class Change(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The k clearest differences with 95 % intervals, beside no change at all. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_change
+        from veil.results.render.plot import plot_change
 
         return plot_change(self, k, truth=truth, ax=ax, **style)
 
@@ -148,13 +148,13 @@ class FrequencyChange(Change):
     def interval(self, level: float = 0.95) -> Floats:
         """A confidence interval for each difference, within -1 to 1: an array of (low, high).
 
-        About the people who answered: see `veil.results.contrasts.square_and_add`.
+        About the people who answered: see `veil.results.change_statistics.square_and_add`.
         """
         return np.stack(square_and_add(*(frequency_reach(side, level) for side in (self.after, self.before))), axis=1)
 
     @cached_property
     def p_values(self) -> Floats:
-        """How surprising each difference is if nothing changed: see `veil.results.contrasts.frequency_p_values`."""
+        """The p-value of each difference: see `veil.results.change_statistics.frequency_p_values`."""
         return frequency_p_values(self.after, self.before)
 
     @property

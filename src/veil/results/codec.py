@@ -1,7 +1,7 @@
-"""Frozen data as plain JSON and back, field by field as their types say. Nothing in a document names code to run.
+"""Frozen dataclasses as plain JSON and back, field by field by their types.
 
-Floats are exact (the shortest decimal that reads back), NaN is null; fractions are text; domains, noise laws and
-bands have a kind of their own.
+A document cannot name code to run. Floats are exact (the shortest decimal that reads back), NaN is null; fractions are
+text; domains, noise laws and bands are documents with a kind of their own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What changed between two distributions of the same number: the share of people in ranges, the mean, quantiles.
+"""The difference between two results of the same question, and the change of a distribution.
 
-The difference between any two results of the same question, by their kind.
+`difference` takes any two results of the same kind. A `DistributionChange` has the changes of the share of people in
+ranges, of the mean, and of quantiles.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from veil.results.bands.base import Bands
 from veil.results.bands.free import FreeBands
 from veil.results.base import Result
 from veil.results.change import Change, FrequencyChange, MeanChange, check_same
-from veil.results.contrasts import reach_of, square_and_add
+from veil.results.change_statistics import reach_of, square_and_add
 from veil.results.distribution import QUANTILES, Distribution
 from veil.results.estimate import Estimate
 from veil.results.mean import Mean, MeanAndVariance

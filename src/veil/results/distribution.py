@@ -1,7 +1,7 @@
-"""What comes out for a number: a histogram over buckets of the domain, and every question that it answers.
+"""The distribution of a number: a histogram over buckets of the domain, with ranges, quantiles and the mean.
 
-Numbers are in the domain's own units: dollars in, dollars out; times come back as times. Mass is spread evenly within a
-bucket. Not here: how a distribution is reconstructed from reports, and how its bands are drawn (`veil.numeric`).
+Numbers are in the units of the domain, and times are times. Mass is spread evenly within a bucket. `veil.numeric`
+reconstructs distributions from reports and draws their bands.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class Distribution(Result):
 
         `style` is a `label` for the legend, a `color`.
         """
-        from veil.plot import plot_distribution
+        from veil.results.render.plot import plot_distribution
 
         return plot_distribution(self, truth=truth, ax=ax, **style)
 

@@ -1,4 +1,4 @@
-"""What comes out for the analyst: unbiased frequencies with an honest error bar. Nothing is clipped here."""
+"""Estimates: unbiased frequencies of values with their errors. Nothing is clipped here."""
 
 from __future__ import annotations
 
@@ -432,7 +432,7 @@ class Estimate(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The k largest values with 95 % intervals, beside the truth where it is known. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_rows
+        from veil.results.render.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)
 

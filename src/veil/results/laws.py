@@ -1,15 +1,15 @@
-"""How far an estimate may be off: variances in closed form, from exact probabilities.
+"""How estimates scatter: variances in closed form, and intervals by inversion, from exact probabilities.
 
-A report of a pure oracle supports the value that is held with probability p and any other with probability q (thesis
-3.2). For sums over several values two more numbers matter: how often a report supports two given values at once.
+A report of a pure oracle supports the held value with probability p and any other with probability q (thesis 3.2). Sums
+over several values need two more numbers: how often a report supports two given values at once. A `Noise` holds these
+probabilities.
 
-From a support to what may be true: intervals by inversion, and the support that an absent value does not exceed.
-
-Of n reports, m are about people who hold a value. Its support is Bin(m, p) + Bin(n - m, q) exactly. So an interval
-is the set of all m for which the support is not too surprising: no normal approximation, no variance at an estimated
-share, and nothing below 0 or above n. Behind a view with a scale L a holder shows the value with probability 1/L, which
-is the same law with q + (p - q) / L in the place of p. Where n_r uniform fakes are among the reports, each supporting a
-value with probability u, Bin(n_r, u) is added to it.
+Of n reports, m are of people who hold a value. Its support is Bin(m, p) + Bin(n - m, q) exactly. So an interval is the
+set of all m for which the support is not too surprising: no normal approximation, no variance at an estimated share,
+and nothing below 0 or above n. Behind a view with a scale L a holder shows the value with probability 1/L, which is the
+same law with q + (p - q) / L in the place of p. Where n_r uniform fakes are among the reports, each supporting a value
+with probability u, Bin(n_r, u) is added. `SupportLaw` has these intervals, and the support that a value which nobody
+holds does not exceed.
 """
 
 from __future__ import annotations

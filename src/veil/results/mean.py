@@ -1,6 +1,7 @@
-"""What comes out where a mean is asked for and nothing else: one unbiased number with its error bar, or two.
+"""Means, variances and Haar coefficients: unbiased numbers with their errors.
 
-What comes out of a mechanism that asks for a Haar coefficient: unbiased differences within pairs of nodes.
+A `Mean` is one number, and a `MeanAndVariance` two. `Coefficients` are differences within pairs of nodes, from a
+mechanism that asks for the sign of a Haar coefficient.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-
 Facts = TypeVar("Facts")
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class Mean(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """Draw the mean with its 95 % interval, beside the true mean where it is given. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_mean
+        from veil.results.render.plot import plot_mean
 
         return plot_mean(self, truth=truth, ax=ax, **style)
 
@@ -162,14 +163,6 @@ class MeanAndVariance(Result):
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The mean as a point with its 95 % interval. Needs `veil-ldp[plot]`."""
         return self.mean.plot(truth=truth, ax=ax, **style)
-
-
-def _prefixed(name: str, facts: Mapping[str, Facts]) -> dict[str, Facts]:
-    """A mean's columns or facts under another name: variance, variance_stderr, variance_low, variance_high."""
-    return {name if key == "mean" else f"{name}_{key}": fact for key, fact in facts.items()}
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +226,11 @@ class Coefficients(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The k largest differences, either way, with 95 % intervals. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_rows
+        from veil.results.render.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)
+
+
+def _prefixed(name: str, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+    """A mean's columns or facts under another name: variance, variance_stderr, variance_low, variance_high."""
+    return {name if key == "mean" else f"{name}_{key}": fact for key, fact in facts.items()}

@@ -1,6 +1,7 @@
-"""What a column or a fact stands for, and how it is written for people: shares, people, dollars, times, labels.
+"""Units of columns and facts, and how numbers are written for people: shares, people, dollars, times, labels.
 
-A table's fields carry it as metadata (`veil.unit`, `veil.width`), so that whoever renders a table needs nothing else.
+The fields of a table carry their unit as metadata (`veil.unit`, `veil.width`), so that a table can be rendered without
+its result.
 """
 
 from __future__ import annotations
@@ -189,9 +190,6 @@ def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.A
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
         return pa.array([None if cell is None else str(cell) for cell in cells])
     return made.cast(pa.string()) if pa.types.is_null(made.type) else made
-
-
-# -- one text per unit -------------------------------------------------------------------------------------------------
 
 
 def _number(number: float, width: float) -> str:

@@ -296,7 +296,7 @@ class Answer(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The first k rows as points with 95 % intervals, one panel for each output. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_measured
+        from veil.results.render.plot import plot_measured
 
         if not self.outputs:
             raise InputError("a picture needs an output beside the keys, such as COUNT(*)")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.results.change import Change, check_same
-from veil.results.contrasts import adjusted_p_values, normal_p_value
+from veil.results.change_statistics import adjusted_p_values, normal_p_value
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import Answer, key_unit
 from veil.tools.numbers import alpha_of, two_sided
@@ -154,7 +154,7 @@ class AnswerChange(Change):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The first k differences with 95 % intervals. Needs `veil-ldp[plot]`."""
-        from veil.plot import plot_measured
+        from veil.results.render.plot import plot_measured
 
         return plot_measured(self, {"after less before": (self.differences, self.interval())}, k, ax=ax)
 

@@ -1,9 +1,11 @@
 """Studies: what an analyst wants to learn, how people are asked for it, and how their reports are read.
 
-Study         parameters of a question to a population; OneRound for a study that is one survey
-Collection    the reports of one survey, wherever they are stored; TallyCollection has their tally only
-StudyRun      a study in progress: the round to ask now; everything it read is recorded and replayed after a restart
-STUDIES       all kinds of studies, by name; study_from_json reads a study file or a bare task
+study           Study: the parameters of a question to a population; OneRound for a study that is one survey
+collection      Collection: the reports of one survey, wherever they are stored; TallyCollection has a tally only
+run             StudyRun: a study in progress; what it reads is recorded, and replayed after a restart
+kinds           STUDIES: all kinds of studies, by name; study_from_json reads a study file or a bare task
+continuations   Continuations: candidates of a search, as prefixes with their continuations
+parameters      parameters of studies as JSON, and as text of a command line
 """
 
 from __future__ import annotations

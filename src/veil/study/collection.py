@@ -1,7 +1,7 @@
-"""The reports of one survey, wherever they are: all that a study may touch.
+"""Collections: the reports of one survey, wherever they are stored, and everything that a study may read from them.
 
-`TallyCollection` is a tally and nothing else. Reports in memory, in files or in a store are in `veil.engines`; what a study takes
-from them is the same everywhere, to the integer.
+A `TallyCollection` has a tally only. `veil.engines` has collections of reports in memory, in files and on a cluster,
+and the collector has those in a store; a study gets the same integers from all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Candidates for heavy hitters: kept prefixes, each with all its continuations. Too many to list at once.
+"""Candidates of a search for heavy hitters: prefixes, each with all its continuations. Too many to list at once.
 
 Prefixes are codes of `Bits(width)`: uint64 up to 64 bits, rows of big-endian bytes above.
 """

@@ -1,4 +1,4 @@
-"""Parameters of studies as JSON and as text, by their types: what a study file holds and what `--set` takes."""
+"""Parameters of studies as JSON and as text, by their types: for study files, and for `--set`."""
 
 from __future__ import annotations
 

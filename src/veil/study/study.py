@@ -1,8 +1,8 @@
-"""What somebody wants to learn, and how people are asked for it: frozen parameters, and rounds of asking and reading.
+"""The base class of studies: frozen parameters, and rounds of asking and reading.
 
-A study yields rounds and receives what was collected in each. It is a pure function of what it takes from there (no
-clock, no randomness), so that a run can be recorded and replayed. Not here: where reports live (`collected`), and how
-a run goes on after a restart (`run`).
+A study yields rounds and receives the collection of each. It is a pure function of what it reads from them (no clock,
+no randomness), so that a run can be recorded and replayed. `collection` has the reports, and `run` continues a study
+after a restart.
 """
 
 from __future__ import annotations

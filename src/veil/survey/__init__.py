@@ -1,4 +1,9 @@
-"""What people are asked: a tree of questions about one held value, its reports and their tallies."""
+"""Surveys: a tree of questions about one held value, the public columns beside its reports, and their tallies.
+
+survey             Survey, Public and People                  tally      SurveyTally
+tree               Question, OneOf and AllOf                  family     EachOf, and reading a tree from JSON
+rule, rules        Rule, AttributeSets, ListedSets, Levels    bit_rules  ListedBits and Parities
+"""
 
 from veil.survey.bit_rules import ListedBits, Parities
 from veil.survey.family import EachOf, ask_from_json

@@ -1,6 +1,6 @@
-"""EachOf: one of many questions that follow a rule. A task holds the rule alone: it is small, and read quickly.
+"""EachOf: one of many questions that follow a rule; and reading the tree of questions of a task.
 
-Reading the tree of questions that a task describes.
+A task holds the rule and not the questions, so it is small and fast to read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every rule of many questions can do, and the limits that all of them keep."""
+"""The base class of rules of many questions, and the limits of all of them."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Rules that many questions about a record follow: which view the i-th question has, without building the others.
+"""Rules that many questions about a record follow: the view of the i-th question, without building the others.
 
     AttributeSets(record, 2)       all sets of 2 attributes, in the order of itertools.combinations
     ListedSets(record, sets)       the listed sets of attributes
     Levels(record, trees)          all combinations of levels of trees over attributes: HIO
     ListedBits, Parities           about bits of attributes (`bit_rules`)
 
-A rule is what stands in a task in place of its questions, and everything about them is computed from it: how many there
-are, which sizes their shown domains have, and what each person's chosen question shows of their value.
+A task holds a rule in place of its questions. Everything about them is computed from it: their number, the sizes of
+their shown domains, and what a person's chosen question shows of their value.
 """
 
 from __future__ import annotations

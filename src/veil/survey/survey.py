@@ -1,6 +1,6 @@
-"""People whose values are known, as a simulation walks with them: what they hold, and their public columns.
+"""Surveys: a tree of questions about one held value, the public columns beside its reports, and their tallies.
 
-A survey: a tree of questions about one held value, the public columns beside its reports, and their tallies.
+`People` are simulated people: the values that they hold, and their public columns.
 """
 
 from __future__ import annotations
@@ -31,51 +31,9 @@ from veil.survey.tree import Ask, Question, RowIndices, as_ask
 from veil.tools.json_documents import Json, canonical, digest, parse_json, take
 from veil.tools.numbers import convert_int_fields, is_int
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class People:
-    """What people hold, as codes of a domain, and their public columns as they stand in a report."""
-
-    codes: Any
-    public: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, rows: Rows) -> People:
-        return People(self.codes[rows], {name: column[rows] for name, column in self.public.items()})
-
-
 _JOINT_CELLS = 1 << 22
 _MOST_QUESTIONS = 1 << 20
 MOST_WAVES = 1_000_000
-
-
-@dataclass(frozen=True)
-class Public:
-    """A public number that comes beside a report, as an integer on a decimal scale: 12.34 with scale 2 is 1234."""
-
-    name: str
-    scale: int = 0
-    kind: ClassVar[str] = "public"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not is_int(self.scale) or not 0 <= self.scale <= 9:
-            raise ParameterError("a public column has a name and a decimal scale between 0 and 9")
-        convert_int_fields(self, "scale")
-
-    def to_json(self) -> Json:
-        """The column as it stands in a study file."""
-        return {"kind": self.kind, "name": self.name, "scale": self.scale}
-
-    @classmethod
-    def from_json(cls, document: Any) -> Public:
-        """Read a column back."""
-        return cls(*take(document, cls.kind, "name", "scale"))
-
-    @property
-    def field(self) -> Field:
-        return Field(f"public.{self.name}", bound=2**63, width=8, signed=True)
 
 
 @dataclass(frozen=True, init=False)
@@ -377,6 +335,47 @@ class Survey:
                 return None
             asked.append(given)
         return device.joint_hashed(*asked)
+
+
+@dataclass(frozen=True)
+class Public:
+    """A public number that comes beside a report, as an integer on a decimal scale: 12.34 with scale 2 is 1234."""
+
+    name: str
+    scale: int = 0
+    kind: ClassVar[str] = "public"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not is_int(self.scale) or not 0 <= self.scale <= 9:
+            raise ParameterError("a public column has a name and a decimal scale between 0 and 9")
+        convert_int_fields(self, "scale")
+
+    def to_json(self) -> Json:
+        """The column as it stands in a study file."""
+        return {"kind": self.kind, "name": self.name, "scale": self.scale}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Public:
+        """Read a column back."""
+        return cls(*take(document, cls.kind, "name", "scale"))
+
+    @property
+    def field(self) -> Field:
+        return Field(f"public.{self.name}", bound=2**63, width=8, signed=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """What people hold, as codes of a domain, and their public columns as they stand in a report."""
+
+    codes: Any
+    public: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Rows) -> People:
+        return People(self.codes[rows], {name: column[rows] for name, column in self.public.items()})
 
 
 def _joint_counts(supports: list[NDArray[np.uint8]], weights: NDArray[np.int64]) -> NDArray[np.int64]:

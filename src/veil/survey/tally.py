@@ -1,4 +1,4 @@
-"""What the collector keeps of a survey: one tally per question, and how many people took part."""
+"""The tally of a survey: one tally per question, and the number of people who took part."""
 
 from __future__ import annotations
 

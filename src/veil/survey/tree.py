@@ -1,13 +1,13 @@
 """The tree of a survey: each person answers one question, chosen at random, about a view of their value.
 
     Question                    a View and a Mechanism
-    OneOf((share, ask), ...)    one of several, drawn with integer shares: people are split, the weakest promise counts
+    OneOf((share, ask), ...)    one of several, by integer shares: people are split, the weakest guarantee holds
     AllOf(ask, ...)             all of them: the budget is split, ratios multiply, the answers stay together in one row
     EachOf(rule, make)          one of many that follow a rule, drawn uniformly (`family`)
 
 A report's columns follow the tree: AllOf puts its children's side by side ("0.", "1.", ...), OneOf and EachOf add the
-column "choice" and lay their branches' columns over each other, so that every report of a survey has the same length.
-Questions are numbered from the left, and found by their number: nothing here goes through all of them unless asked to.
+column "choice" and overlay their branches' columns, so that every report of a survey has the same length. Questions are
+numbered from the left and built when they are needed; nothing here builds all of them unless asked to.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ class OneOf(Ask):
         object.__setattr__(self, "branches", tuple((int(share), as_ask(ask)) for share, ask in branches))
 
     @cached_property
-    def _numbers(self) -> _Numbers:
-        return _Numbers([ask for _, ask in self.branches])
+    def _numbers(self) -> _QuestionNumbers:
+        return _QuestionNumbers([ask for _, ask in self.branches])
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -254,8 +254,8 @@ class AllOf(Ask):
         object.__setattr__(self, "asks", tuple(as_ask(ask) for ask in asks))
 
     @cached_property
-    def _numbers(self) -> _Numbers:
-        return _Numbers(self.asks)
+    def _numbers(self) -> _QuestionNumbers:
+        return _QuestionNumbers(self.asks)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -315,7 +315,7 @@ class QuestionList(Sequence[Question]):
         return self._ask.question(known) if isinstance(known, int) else tuple(map(self._ask.question, known))
 
 
-class _Numbers:
+class _QuestionNumbers:
     """How the questions below several asks are numbered: through one ask after another."""
 
     def __init__(self, asks: Sequence[Ask]) -> None:

@@ -1,9 +1,8 @@
 """Files and folders: atomic writes, private files, and scratch folders.
 
-Files are either whole or not there, also after a crash. Secrets are readable by their owner alone from their first
-moment on. The next process removes a scratch folder if its owner was killed: the owner holds a lock on a file in the
-folder for as long as it lives, and a lock on the parent folder keeps others from looking at one that is only being
-made.
+A file is either complete or absent, also after a crash. Only the owner can read a secret, from the moment that it is
+created. The owner of a scratch folder holds a lock on a file in it for as long as it lives, so that the next process
+can remove the folder of one that was killed. A lock on the parent folder protects a folder while it is being made.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """JSON documents: parsing within limits, the canonical form, and tables of kinds.
 
-`load_json` parses JSON from strangers only after its size, depth and number of values were checked, in bounded memory.
-A parser makes about 70 bytes of objects out of three bytes of `[],`. So brackets, commas and colons outside of strings
-are counted first, a block at a time.
+`load_json` parses untrusted JSON in bounded memory: it checks size, depth and number of values first. A parser makes
+about 70 bytes of objects out of three bytes of `[],`, so brackets, commas and colons outside of strings are counted a
+block at a time before anything is parsed.
 
-Tasks stand in canonical JSON (RFC 8785), whose digest names them: no floats, no integers from 2^53 on. `Kinds` is the
-table of the classes of a family, each imported when it is first asked for.
+Tasks are stored as canonical JSON (RFC 8785) without floats and without integers from 2^53 on; the SHA-256 of it is
+their identity. `Kinds` is the table of the classes of a family, each imported when it is first needed.
 """
 
 from __future__ import annotations

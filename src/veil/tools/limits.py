@@ -1,7 +1,8 @@
 """Limits on the memory and time of queries and readings, and on the open files of this process.
 
-Estimates beyond the limits are refused early, running work is stopped. Limits hold for the work within `limited`, also
-in threads that it starts (`veil.kernels.parallel`). Without one nothing is limited: `check` and `admit` do nothing.
+Work whose estimate is beyond a limit is refused before it starts; running work is stopped. Limits hold within a
+`limited` block, also in threads that it starts (`veil.kernels.parallel`). Outside of one, `check` and `admit` do
+nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Text of messages: escaping of foreign text, suggestions for unknown names, and how to install an extra.
+"""Texts of messages: escaping of untrusted text, suggestions for unknown names, and how to install an extra.
 
-Text from outside can act on a terminal by control characters, forge lines of a log by line breaks, and reorder what
-people read by bidirectional marks. So it is escaped.
-
-The distribution is called `veil-ldp`. The name `veil` on the public index belongs to somebody else, so no message may
-ask for it.
+Untrusted text can control a terminal, forge lines of a log, and reorder what people read by bidirectional marks, so it
+is escaped. The distribution is called `veil-ldp`; messages never tell anybody to install `veil`, because that name on
+the public index belongs to somebody else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Numbers as arguments and in formulas.
-
-First the checks of arguments: integers and finite numbers, Python's or numpy's. Then quantiles of the normal
-distribution and confidence levels, and the rounding of shares to whole people.
-"""
+"""Numbers: checks of arguments, quantiles of the normal distribution, and rounding of shares to whole people."""
 
 from __future__ import annotations
 

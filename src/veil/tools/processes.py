@@ -1,4 +1,4 @@
-"""What belongs to one process: a mark that differs in each, and a lock that a forked child makes anew."""
+"""A mark and a lock that belong to one process: both are renewed in a forked child."""
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
-"""Least squares on trees: consistent values, non-negative values, and variances of what is read off them.
+"""Least squares on trees: consistent values, non-negative values, and variances of sums over leaves.
 
-`consistent` makes noisy answers about a tree's nodes fit, every node the sum of its children, by generalised least
-squares. Hay et al., VLDB 2010, section 4.2, for any shape and any independent noise: upwards each node combines its own
-answer with its children's sum by inverse variance, downwards what a node differs from its children's sum by is shared
-out among them by variance. O(nodes), and the best linear unbiased estimate of every node.
+`consistent` makes noisy values of nodes consistent, every node the sum of its children, by generalised least squares.
+Hay et al., VLDB 2010, section 4.2, for any shape and any independent noise: upwards each node combines its own value
+with its children's sum by inverse variance; downwards its difference from its children's sum is divided among them by
+variance. O(nodes), and the best linear unbiased estimate of every node.
 
-`project` and `admm` add that no value is below 0 and that they add up to a total: exactly, and by ADMM. Both minimise
-1/2 sum w (x - y)^2 over all nodes, where x is consistent, no leaf is below 0 and the root is the total: equation (2) of
-Li et al., SIGMOD 2020. No inner node is below 0 if no leaf is, and the root's weight plays no part.
+`project` and `admm` also require that no value is below 0 and that the values add up to a total: exactly, and by ADMM.
+Both minimise 1/2 sum w (x - y)^2 over all nodes, where x is consistent, no leaf is below 0 and the root is the total:
+equation (2) of Li et al., SIGMOD 2020. No inner node is below 0 if no leaf is, and the root's weight has no effect.
 
-`TreeAnswers` has the exact variances of linear answers. An answer is a sum over leaves: the mass of a range, or any
-weights times the leaves. Read off the tree's best linear estimate (`consistent` with a total, or `from_differences`),
-it is a constant plus a sum over nodes of a coefficient times what was found there. What a level adds to the variance is
-a quadratic form of its coefficients a, which needs four numbers: the sums of a, a^2, f a and f a^2, where f are the
-nodes' true masses.
+`TreeAnswers` has the exact variances of linear answers: the mass of a range, or any weighted sum of leaves. Computed
+from the tree's best linear estimate (`consistent` with a total, or `from_differences`), an answer is a constant plus a
+sum over nodes of a coefficient times the node's noisy value. A level's part of the variance is a quadratic form of its
+coefficients a that needs four numbers: the sums of a, a^2, f a and f a^2, where f are the nodes' true masses.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def project(tree: Tree, values: Sequence[ArrayLike], weights: PerLevel | None = 
 
 
 @dataclass(frozen=True, eq=False)
-class Admm:
+class AdmmSolution:
     """What `admm` found: consistent values that add up to the total, none below 0, and how it got there.
 
     `lowest` is the lowest leaf of the last x, before the leaves below 0 became 0 and all were multiplied to add up.
@@ -113,7 +112,7 @@ def admm(
     relaxation: float = 1.6,
     tolerance: float = 1e-9,
     most: int = 10_000,
-) -> Admm:
+) -> AdmmSolution:
     """The minimum by the alternating direction method of multipliers (Boyd et al. 2011). Runs at the collector.
 
     The objective is split in 1/2 sum w (x - y)^2 over consistent x with the root at the total, and z >= 0, with x = z:
@@ -146,7 +145,9 @@ def admm(
     x, primal, dual, lowest = alternate(
         nodes, scales, tree.offsets, tree.branching, total, float(rho), float(relaxation), limit, int(most)
     )
-    return Admm(split_levels(tree, x), bool(primal[-1] <= limit and dual[-1] <= limit), primal, dual, float(lowest))
+    return AdmmSolution(
+        split_levels(tree, x), bool(primal[-1] <= limit and dual[-1] <= limit), primal, dual, float(lowest)
+    )
 
 
 def _checked(

@@ -1,6 +1,6 @@
-"""The shape of a tree over leaves 0 .. leaves-1: its levels, its nodes, and the fewest of them that make a range.
+"""The shape of a tree over leaves 0 .. leaves-1: levels, nodes, and the smallest set of nodes for a range.
 
-Level 0 is the root. A node of level l stands over b^(height - l) leaves, the last of a level over what remains: the
+Level 0 is the root. A node of level l covers b^(height - l) leaves, the last node of a level the remaining ones: the
 levels of `veil.view.Ancestor`.
 """
 
@@ -28,7 +28,7 @@ LARGEST = 1e50
 """Of values, weights, variances and totals; one over it is the smallest where 0 is not allowed. Sums stay finite."""
 
 
-class Run(NamedTuple):
+class NodeRun(NamedTuple):
     """Nodes start .. stop-1 of a level."""
 
     level: int
@@ -44,7 +44,7 @@ class Tree:
     >>> tree.sizes
     (1, 3, 10)
     >>> tree.decompose(3, 10)
-    [Run(level=2, start=3, stop=4), Run(level=1, start=1, stop=3)]
+    [NodeRun(level=2, start=3, stop=4), NodeRun(level=1, start=1, stop=3)]
     """
 
     leaves: int
@@ -108,15 +108,15 @@ class Tree:
             return range(0)
         return range(node * self.branching, min((node + 1) * self.branching, self.sizes[level + 1]))
 
-    def decompose(self, lo: int, hi: int) -> list[Run]:
+    def decompose(self, lo: int, hi: int) -> list[NodeRun]:
         """The fewest nodes whose leaves are exactly [lo, hi), from left to right; none for an empty range.
 
         Of nodes over the same leaves (a last node with one child) the one nearest to the root is taken.
         """
         if not is_int(lo) or not is_int(hi) or not 0 <= lo <= hi <= self.leaves:
             raise ParameterError(f"a range [lo, hi) lies within the {self.leaves} leaves, and lo is not above hi")
-        left: list[Run] = []
-        right: list[Run] = []
+        left: list[NodeRun] = []
+        right: list[NodeRun] = []
         start, stop = int(lo), int(hi)
         for level in range(self.height, 0, -1):
             # Whole parents go up a level. The last parent is whole with its last child, however few it has.
@@ -125,13 +125,13 @@ class Tree:
             if first >= last:
                 break
             if start < first * self.branching:
-                left.append(Run(level, start, first * self.branching))
+                left.append(NodeRun(level, start, first * self.branching))
             if last * self.branching < stop:
-                right.append(Run(level, last * self.branching, stop))
+                right.append(NodeRun(level, last * self.branching, stop))
             start, stop = first, last
         else:
             level = 0
-        middle = [Run(level, start, stop)] if start < stop else []
+        middle = [NodeRun(level, start, stop)] if start < stop else []
         return left + middle + right[::-1]
 
     def sums(self, leaves: ArrayLike) -> Levels:

@@ -1,19 +1,20 @@
-"""From what a person holds to what one question asks about: an index of a smaller domain.
+"""Views: maps from the value that a person holds to the index of a smaller domain that one question asks about.
 
-A View maps codes of its `held` domain to codes of its `domain`; it may itself be random. `scale` is what an estimate
-must be multiplied by to speak of the held values, and `outer` tells what a mechanism behind the view promises seen from
-the held value (privacy amplification). Runs on the device.
+A View maps codes of its `held` domain to codes of its `domain`; it may itself be random. `scale` is the factor from
+estimated frequencies to frequencies of held values, and `outer` is the guarantee of a mechanism behind the view with
+respect to the held value (privacy amplification). Runs on the device.
 
     Identity    the value itself                   Segment     bits [start, stop) of a string; a prefix starts at 0
     Ancestor    its ancestor in a b-ary tree       Project     some attributes of a record, as one index
     SampleItem  one item of a set, padded with dummies to `length` (padding-and-sampling)
-    ChannelSegment    a segment of a string behind a channel that a public hash puts it in
-    SampleContained, CountContained, SetSize    what a set has of a list of candidates; how many items it has
-    SquaredDistance   how far a number lies from a public one, squared
-    BitsOf, Parity      some bits of a record's attributes, as one index; whether an odd number of them is set
-    Composed, Product   a view of what another one shows; several views of one value, as one index
+    ChannelSegment    a segment of a string, with the channel that a public hash assigns to the string
+    SampleContained, CountContained   one of the listed candidates that a set contains; how many it contains
+    SetSize           the number of items of a set
+    SquaredDistance   the squared distance of a number from a public one
+    BitsOf, Parity    some bits of a record's attributes, as one index; the parity of some bits
+    Composed, Product a view of what another one shows; several views of one value, as one index
 
-Views of sets through a list of candidates stand in `veil.view`.
+`VIEWS` is the table of all kinds, and `view_from_json` reads the view of a task.
 """
 
 from __future__ import annotations

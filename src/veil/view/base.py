@@ -1,4 +1,4 @@
-"""What every view can do."""
+"""The base class of views."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Views of bits: segments of strings, segments behind a channel, and single bits and parities of records.
+"""Views of bits: segments of strings, segments with a channel, and bits and parities of records.
 
-Segments, prefixes and channel segments are cut from strings of bits and text.
-
-An attribute of a record of d values has ceil(log2 d) bits, those of its code, and none where d is 1. A bit is named by
-its attribute and its number there, 0 for the highest. All bits of a record are numbered too, attribute after attribute:
-a task lists these numbers.
+An attribute of d values has ceil(log2 d) bits, those of its code, and none if d is 1. A bit is named by its attribute
+and its number there, 0 for the highest. All bits of a record are also numbered, attribute after attribute, and a task
+lists these numbers.
 """
 
 from __future__ import annotations

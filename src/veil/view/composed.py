@@ -1,6 +1,6 @@
-"""Views made of views: one of what another shows, and several of the same value as one index.
+"""Views made of views: a view of what another one shows, and several views of the same value as one index.
 
-Both are made of views that draw nothing, so that they show the same of the same value and cost no privacy of their own.
+The parts draw nothing at random, so the whole shows the same for the same value and adds no privacy cost.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Views of a held set: one of its items, or what it contains of a public list of candidates that a task asks about.
+"""Views of a held set: one of its items, or how it relates to a public list of candidates.
 
-Between the rounds of a study the collector narrows down what it asks for. The list stands in the task, so that a device
-finds by itself which of the candidates its set contains. Runs on the device.
+Between the rounds of a study the collector narrows the list of candidates. The list is part of the task, so a device
+itself finds which candidates its set contains. Runs on the device.
 
     SampleItem        one of its items, padded with dummies to `length`
     SampleContained   one of the candidates that the held set contains, padded with dummies to `length`
-    CountContained    how many of them it contains, at most `most`
-    SetSize           how many items it has, at most `most`
+    CountContained    the number of candidates that it contains, at most `most`
+    SetSize           the number of its items, at most `most`
 """
 
 from __future__ import annotations

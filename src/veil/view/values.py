@@ -1,4 +1,4 @@
-"""Views of a value as one index: the value, its ancestor, attributes of a record, a squared distance."""
+"""Views of a value as one index: the value, its ancestor, attributes of a record, and a squared distance."""
 
 from __future__ import annotations
 

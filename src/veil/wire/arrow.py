@@ -1,4 +1,4 @@
-"""Reports as record batches of Arrow: the columns of their layout, the task in the metadata, once."""
+"""Reports as record batches of Arrow: the columns of their layout, with the task in the schema's metadata."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""Single reports and batches as bytes that every language agrees on. The specification is docs/wire-format.md.
+"""Single reports, batches and payload columns as bytes. The specification is docs/wire-format.md.
 
-Decoding takes the task, checks every range and refuses leftovers; whatever is wrong, only a WireError or a
-MismatchError comes out, and nothing is half-read. Never pickle.
+Decoding takes the task, checks every range and refuses trailing bytes. It raises WireError or MismatchError and nothing
+else, and returns nothing partial. Pickle is never used.
 
-Reports as one column of payloads beside their public columns: how tables hold them that know no unsigned integers.
-
-Spark is such a table. A `payload` holds the bytes of a report as they travel; where `public.NAME` columns stand beside
-it, they are the report's public ones, and the payload ends before them. The task is in the field's metadata, which
-Spark keeps through its files.
+A payload column holds reports in tables that have no unsigned integers, such as those of Spark: each `payload` has the
+bytes of a report as they are sent. If `public.NAME` columns are beside it, they are the report's public ones, and the
+payload ends before them. The task is in the metadata of the field, which Spark keeps in its files.
 """
 
 from __future__ import annotations

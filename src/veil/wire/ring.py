@@ -1,8 +1,8 @@
-"""Reports as numbers: each report an interval of the integers below 2^bits, so that every such integer is a report.
+"""Reports as integers: each report is an interval of the integers below 2^bits, and every such integer is a report.
 
 Parties that shuffle together add shares modulo 2^bits, and the fakes that they add are uniform in that ring. A fake
-must look like somebody's report, so no integer may be left over: a device draws uniformly in the interval of its
-report, and whoever decodes finds a report in any integer. Not here: the shuffle itself, and what fakes are worth.
+must look like a person's report, so every integer must decode to a report: a device draws uniformly from the interval
+of its report. `veil.shuffle` has the shuffle itself, and `veil.accounting` the value of fakes.
 """
 
 from __future__ import annotations

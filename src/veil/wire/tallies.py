@@ -1,6 +1,6 @@
 """Tallies as bytes, with a checksum. The specification is docs/wire-format.md.
 
-Decoding takes the task, and refuses what is damaged, of another task, or not written by `encode_tally`.
+Decoding takes the task, and refuses a tally that is damaged, of another task, or not written by `encode_tally`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms import OUE
-from veil.post import Calibrated, Prior
+from veil.post import CalibratedEstimate, Prior
 from veil_papers.common.asking import estimate, significance
 from veil_papers.common.exhibits import Watch
 from veil_papers.common.sweep import Scores, Sweep, across, measure
@@ -129,7 +129,7 @@ def _trial(counts: Counts, plan: Plan, epsilon: float, rng: np.random.Generator,
         cut, true = factor * least, held / people > factor * least
         found = {name: made > cut for name, made in frequencies.items()}
         if added:
-            assert isinstance(calibrated, Calibrated)
+            assert isinstance(calibrated, CalibratedEstimate)
             found[M.PROBABILITY] = calibrated.exceeds(cut) > 0.5
         hits = {name: scored(int(of.sum()), int(true.sum()), int((of & true).sum())) for name, of in found.items()}
         scores |= {f"{part} {factor:g}": {name: of[i] for name, of in hits.items()} for i, part in enumerate(PARTS)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from veil.plot import need_matplotlib
+from veil.results import need_matplotlib
 from veil_papers.common.exhibits import Curve, Exhibit, Grid, Panel
 
 if TYPE_CHECKING:

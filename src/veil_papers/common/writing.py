@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from veil import __version__
-from veil.plot import save
+from veil.results import save_figure
 from veil_papers.common.drawing import draw, looks
 from veil_papers.common.exhibits import Curve, Exhibit, Grid, Panel, Reproduction, brief
 
@@ -28,7 +28,7 @@ def write(made: Reproduction, folder: Path, stamp: str) -> list[Path]:
     written, look = [folder / "README.md"], looks(made.exhibits)
     for exhibit in made.exhibits:
         picture, table = folder / f"{exhibit.name}.svg", folder / f"{exhibit.name}.csv"
-        save(draw(exhibit, look).axes[0], str(picture))
+        save_figure(draw(exhibit, look).axes[0], str(picture))
         table.write_text(table_text(exhibit), encoding="utf-8", newline="")
         written += [picture, table]
     written[0].write_text(page(made, stamp), encoding="utf-8")

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.exact.test_surveys import channel
+from tests.exact.survey.test_surveys import channel
 
 from veil import Record
 from veil.checks import worst_ratio

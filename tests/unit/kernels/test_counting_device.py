@@ -19,7 +19,7 @@ from veil.engines import MemoryCollection, gpu
 from veil.errors import EngineError, EngineWarning
 from veil.hitters import PEM
 from veil.hitters.rivals.segments import SegmentPairs
-from veil.kernels.parallel import Hashed, ahead, counting_on, current_device, in_order
+from veil.kernels.parallel import HashedReports, ahead, counting_on, current_device, in_order
 from veil.mechanisms import LinearHashing, RandomProjection
 from veil.tools.messages import install_command
 from veil.wire.tallies import encode_tally
@@ -30,7 +30,7 @@ VALUES = np.random.default_rng(1).geometric(0.05, 4000) % 64
 class Wrong(NumpyDevice):
     """Counts one person too many."""
 
-    def count_hashed(self, given: Hashed, weights: Any) -> Any:
+    def count_hashed(self, given: HashedReports, weights: Any) -> Any:
         return super().count_hashed(given, weights) + 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from veil.errors import InputError
 from veil.sql.language.query import FALSE, TRUE, And, Box, Condition, InRanges, Or, PublicCondition, Runs
 from veil.sql.language.regions import LARGEST, complement, disjoint_boxes, either, intersect, patterns, union
-from veil.tree import Run, Tree
+from veil.tree import NodeRun, Tree
 
 SIZES = (7, 4, 5)
 TREES = (Tree(7, 2), Tree(4, 4), Tree(5, 3))
@@ -36,7 +36,7 @@ def inside(box: Box, cell: tuple[int, ...]) -> bool:
     return all(side is None or cell[i] in codes(side) for i, side in enumerate(box))
 
 
-def decompose(box: Box, trees: list[Tree]) -> list[list[Run]]:
+def decompose(box: Box, trees: list[Tree]) -> list[list[NodeRun]]:
     """For each dimension the fewest nodes of its tree whose leaves are the box's side."""
     sides = [((0, tree.leaves),) if side is None else side for side, tree in zip(box, trees, strict=True)]
     return [[run for ends in side for run in tree.decompose(*ends)] for side, tree in zip(sides, trees, strict=True)]

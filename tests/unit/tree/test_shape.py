@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from veil.domain import Categories
 from veil.entropy import Words
 from veil.errors import InputError, ParameterError
-from veil.tree import Run, Tree, admm, consistent, project
+from veil.tree import NodeRun, Tree, admm, consistent, project
 from veil.view import Ancestor
 
 shapes = st.builds(Tree, st.integers(1, 70), st.integers(2, 17))
@@ -56,18 +56,18 @@ def test_all_ranges_of_an_odd_tree() -> None:
 
 def test_leaves_alone_are_not_the_fewest() -> None:
     assert fewest(Tree(16, 4), 3, 13) == 4 != 10
-    assert Tree(16, 4).decompose(3, 13) == [Run(2, 3, 4), Run(1, 1, 3), Run(2, 12, 13)]
+    assert Tree(16, 4).decompose(3, 13) == [NodeRun(2, 3, 4), NodeRun(1, 1, 3), NodeRun(2, 12, 13)]
 
 
 def test_a_last_node_is_whole_with_the_children_that_it_has() -> None:
-    assert Tree(5, 2).decompose(4, 5) == [Run(1, 1, 2)]
-    assert Tree(10, 4).decompose(8, 10) == [Run(1, 2, 3)]
-    assert Tree(10, 4).decompose(8, 9) == [Run(2, 8, 9)]
-    assert Tree(10, 4).decompose(0, 10) == [Run(0, 0, 1)]
+    assert Tree(5, 2).decompose(4, 5) == [NodeRun(1, 1, 2)]
+    assert Tree(10, 4).decompose(8, 10) == [NodeRun(1, 2, 3)]
+    assert Tree(10, 4).decompose(8, 9) == [NodeRun(2, 8, 9)]
+    assert Tree(10, 4).decompose(0, 10) == [NodeRun(0, 0, 1)]
 
 
 def test_a_range_within_neighbouring_nodes_is_one_run() -> None:
-    assert Tree(16, 4).decompose(3, 6) == [Run(2, 3, 6)]
+    assert Tree(16, 4).decompose(3, 6) == [NodeRun(2, 3, 6)]
 
 
 @given(st.integers(2, 200), st.integers(2, 17))
@@ -107,7 +107,7 @@ def test_sums_are_those_of_the_leaves(tree: Tree) -> None:
 def test_one_leaf_is_the_root() -> None:
     tree = Tree(1, 2)
     assert (tree.height, tree.sizes, tree.nodes) == (0, (1,), 1)
-    assert tree.decompose(0, 1) == [Run(0, 0, 1)]
+    assert tree.decompose(0, 1) == [NodeRun(0, 0, 1)]
     assert tree.decompose(0, 0) == tree.decompose(1, 1) == []
 
 

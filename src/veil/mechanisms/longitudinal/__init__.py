@@ -1,1 +1,1 @@
-"""Mechanisms for answers that are given again and again."""
+"""Mechanisms for answers that are given repeatedly: the base class in `base`, and `rappor`."""

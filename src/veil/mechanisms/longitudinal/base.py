@@ -1,8 +1,9 @@
-"""Mechanisms for answers that are given again and again: randomized once for good, and lightly once more every time.
+"""Mechanisms for answers that are given repeatedly: a permanent randomization, then a light one for every report.
 
-The device keeps the outcome of the first step, a Memo. However many reports are made of it, they tell no more about the
-value than the Memo does, so the guarantee is one of a lifetime and is paid for once. What a Memo says of the person and
-not of the value (Rappor's cohort) is drawn once per person: a new one with every new value would show each change.
+The device keeps the outcome of the first step, a Memo. Its reports, however many, reveal no more about the value than
+the Memo does, so the guarantee holds for a lifetime and is paid for once. The part of a Memo that belongs to the person
+and not to the value (Rappor's cohort) is drawn once per person: a new one with every new value would reveal each
+change.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Bloom filters in cohorts: which bits a value sets. Public knowledge, shared by devices and collector.
+"""Rappor: Bloom filters in cohorts, with a permanent and an optional instantaneous randomization (thesis 3.1.2).
 
-Hash j of cohort c is the local hash (kernels.hashing) under the seed splitmix64(splitmix64(c) ^ j), with the filter's
-bits as its buckets. Not here: any randomness.
+Hash j of cohort c is the local hash (`veil.kernels.hashing`) under the seed splitmix64(splitmix64(c) ^ j), with the
+filter's bits as its buckets. The filters are public: devices and collector compute the same ones.
 
-From a sum of Bloom filters back to the values that people hold: LASSO selects, least squares estimates.
-
-As RAPPOR does it (Erlingsson et al. 2014, section 4) and the thesis ran it (3.5.2). Needs scikit-learn:
-`pip install veil-ldp[rappor]`.
-
-Rappor: Bloom filters in cohorts, randomized once for good and, if wanted, again in every report (thesis 3.1.2).
+The collector estimates frequencies from sums of filters by regression: LASSO selects candidates, least squares
+estimates them, as RAPPOR does (Erlingsson et al. 2014, section 4) and the thesis ran it (3.5.2). This needs
+scikit-learn: `pip install veil-ldp[rappor]`.
 """
 
 from __future__ import annotations
@@ -40,93 +37,8 @@ from veil.tools.numbers import is_int
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
-
 U64 = NDArray[np.uint64]
-
-
-def positions(cohorts: NDArray[Any], spread_values: U64, bits: int, hashes: int) -> U64:
-    """The bit that each hash gives value i in cohort i: one row per value, one column per hash. They may coincide.
-
-    >>> positions(np.array([0, 1]), np.array([7, 7], dtype=np.uint64), bits=128, hashes=2).shape
-    (2, 2)
-    """
-    from veil.kernels.hashing import bucket_of, splitmix64_each
-
-    # Spread twice: one round only would give hash j the seed that is also the spread value of code j.
-    own = splitmix64_each(np.ascontiguousarray(cohorts, dtype=np.uint64))
-    return np.stack(
-        [bucket_of(splitmix64_each(own ^ np.uint64(j)), spread_values, bits) for j in range(hashes)], axis=1
-    )
-
-
-def filters(places: U64, bits: int) -> NDArray[np.uint8]:
-    """The packed filters, lowest bit first, of rows of positions."""
-    packed = np.zeros((len(places), -(-bits // 8)), dtype=np.uint8)
-    rows = np.arange(len(places))
-    for place in places.T:  # one position per row at a time, so that no two writes meet
-        packed[rows, place >> np.uint64(3)] |= np.uint8(1) << (place & np.uint64(7)).astype(np.uint8)
-    return packed
-
-
-def design_matrix(cohorts: NDArray[np.int64], spread_values: U64, bits: int, hashes: int) -> csc_matrix:
-    """Which bits (rows: those of the first cohort, then of the next) each candidate (column) sets. Sparse, 0 and 1."""
-    from scipy.sparse import csc_matrix
-
-    count = len(spread_values)
-    blocks = [positions(np.full(count, c), spread_values, bits, hashes) for c in cohorts]
-    starts = bits * np.arange(len(cohorts), dtype=np.int64)
-    rows = np.stack([block.astype(np.int64) + start for block, start in zip(blocks, starts, strict=True)], axis=1)
-    columns = np.repeat(np.arange(count), rows[0].size)
-    matrix = csc_matrix((np.ones(rows.size), (rows.ravel(), columns)), shape=(bits * len(cohorts), count))
-    matrix.data[:] = 1.0  # hashes that coincide set their bit once
-    return matrix
-
-
 Floats = NDArray[np.float64]
-
-
-def regress(matrix: csc_matrix, rates: Floats, spread: Floats) -> Floats:
-    """The frequency of each candidate (column), zero where it is not selected.
-
-    `rates` are the estimated shares of people whose filter has each bit (row) set, `spread` their standard deviations.
-    A constant stands beside the candidates for everybody who holds none of those selected: their filters, over many
-    values, lift all bits alike, and would otherwise be counted as people who hold a candidate.
-    """
-    selected = _select(matrix, rates, spread)
-    frequencies = np.zeros(matrix.shape[1])
-    if len(selected):
-        chosen = np.column_stack([matrix[:, selected].toarray(), np.ones(len(rates))])
-        fitted, *_ = np.linalg.lstsq(chosen / spread[:, None], rates / spread, rcond=None)
-        frequencies[selected] = fitted[:-1]
-    return frequencies
-
-
-def _select(matrix: csc_matrix, rates: Floats, spread: Floats) -> NDArray[np.int64]:
-    """Candidates that LASSO leaves above zero.
-
-    The penalty is the universal one: a candidate that nobody holds correlates with the noise alone, with standard
-    deviation sigma sqrt(bits it sets), and of m such the largest is about sigma sqrt(bits 2 ln m). Below that, none.
-    """
-    lasso, not_converged = _lasso()
-    rows, count = matrix.shape
-    sigma = math.sqrt(float(np.mean(spread**2)))
-    set_bits = matrix.nnz / count
-    penalty = sigma * math.sqrt(2 * math.log(max(count, 2)) * set_bits) / rows
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", not_converged)  # to the last digit: hardly anybody's selection hangs on it
-        fitted = lasso(alpha=penalty, positive=True, max_iter=2_000).fit(matrix, rates)
-    return np.flatnonzero(np.asarray(fitted.coef_) > 0)
-
-
-def _lasso() -> tuple[Any, type[Warning]]:
-    try:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import Lasso
-    except ImportError:
-        raise missing_extra("decoding RAPPOR's reports needs scikit-learn", "rappor") from None
-    return Lasso, ConvergenceWarning
-
-
 _MOST_COUNTS = 1 << 24
 _MOST_HASHES = 64
 
@@ -337,3 +249,83 @@ def _probability(value: Any, what: str) -> Fraction:
 def _decimal(value: float) -> Fraction:
     """The decimal that a number prints as: what stands in a task."""
     return Fraction(decimal_text(value))
+
+
+def positions(cohorts: NDArray[Any], spread_values: U64, bits: int, hashes: int) -> U64:
+    """The bit that each hash gives value i in cohort i: one row per value, one column per hash. They may coincide.
+
+    >>> positions(np.array([0, 1]), np.array([7, 7], dtype=np.uint64), bits=128, hashes=2).shape
+    (2, 2)
+    """
+    from veil.kernels.hashing import bucket_of, splitmix64_each
+
+    # Spread twice: one round only would give hash j the seed that is also the spread value of code j.
+    own = splitmix64_each(np.ascontiguousarray(cohorts, dtype=np.uint64))
+    return np.stack(
+        [bucket_of(splitmix64_each(own ^ np.uint64(j)), spread_values, bits) for j in range(hashes)], axis=1
+    )
+
+
+def filters(places: U64, bits: int) -> NDArray[np.uint8]:
+    """The packed filters, lowest bit first, of rows of positions."""
+    packed = np.zeros((len(places), -(-bits // 8)), dtype=np.uint8)
+    rows = np.arange(len(places))
+    for place in places.T:  # one position per row at a time, so that no two writes meet
+        packed[rows, place >> np.uint64(3)] |= np.uint8(1) << (place & np.uint64(7)).astype(np.uint8)
+    return packed
+
+
+def design_matrix(cohorts: NDArray[np.int64], spread_values: U64, bits: int, hashes: int) -> csc_matrix:
+    """Which bits (rows: those of the first cohort, then of the next) each candidate (column) sets. Sparse, 0 and 1."""
+    from scipy.sparse import csc_matrix
+
+    count = len(spread_values)
+    blocks = [positions(np.full(count, c), spread_values, bits, hashes) for c in cohorts]
+    starts = bits * np.arange(len(cohorts), dtype=np.int64)
+    rows = np.stack([block.astype(np.int64) + start for block, start in zip(blocks, starts, strict=True)], axis=1)
+    columns = np.repeat(np.arange(count), rows[0].size)
+    matrix = csc_matrix((np.ones(rows.size), (rows.ravel(), columns)), shape=(bits * len(cohorts), count))
+    matrix.data[:] = 1.0  # hashes that coincide set their bit once
+    return matrix
+
+
+def regress(matrix: csc_matrix, rates: Floats, spread: Floats) -> Floats:
+    """The frequency of each candidate (column), zero where it is not selected.
+
+    `rates` are the estimated shares of people whose filter has each bit (row) set, `spread` their standard deviations.
+    A constant stands beside the candidates for everybody who holds none of those selected: their filters, over many
+    values, lift all bits alike, and would otherwise be counted as people who hold a candidate.
+    """
+    selected = _select(matrix, rates, spread)
+    frequencies = np.zeros(matrix.shape[1])
+    if len(selected):
+        chosen = np.column_stack([matrix[:, selected].toarray(), np.ones(len(rates))])
+        fitted, *_ = np.linalg.lstsq(chosen / spread[:, None], rates / spread, rcond=None)
+        frequencies[selected] = fitted[:-1]
+    return frequencies
+
+
+def _select(matrix: csc_matrix, rates: Floats, spread: Floats) -> NDArray[np.int64]:
+    """Candidates that LASSO leaves above zero.
+
+    The penalty is the universal one: a candidate that nobody holds correlates with the noise alone, with standard
+    deviation sigma sqrt(bits it sets), and of m such the largest is about sigma sqrt(bits 2 ln m). Below that, none.
+    """
+    lasso, not_converged = _lasso()
+    rows, count = matrix.shape
+    sigma = math.sqrt(float(np.mean(spread**2)))
+    set_bits = matrix.nnz / count
+    penalty = sigma * math.sqrt(2 * math.log(max(count, 2)) * set_bits) / rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", not_converged)  # to the last digit: hardly anybody's selection hangs on it
+        fitted = lasso(alpha=penalty, positive=True, max_iter=2_000).fit(matrix, rates)
+    return np.flatnonzero(np.asarray(fitted.coef_) > 0)
+
+
+def _lasso() -> tuple[Any, type[Warning]]:
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import Lasso
+    except ImportError:
+        raise missing_extra("decoding RAPPOR's reports needs scikit-learn", "rappor") from None
+    return Lasso, ConvergenceWarning

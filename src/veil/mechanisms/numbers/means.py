@@ -1,6 +1,7 @@
-"""Piecewise: a report from a window that moves with the number, or from around it; the mean of reports is a mean.
+"""Mechanisms for means: Piecewise and StochasticRounding.
 
-StochasticRounding: a number is rounded to one of the two ends at random, and the end goes through a biased coin.
+Piecewise reports an integer from a window that moves with the number, or one from outside of it. StochasticRounding
+rounds the number to one of the two bounds at random, and reports that through a biased coin.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What mechanisms for numbers share: their domain is a range of numbers, whose codes are cells of a grid in order.
+"""Base classes of mechanisms for numbers, and exact moments of their reports.
 
-What mechanisms that ask for a mean share: exact moments of a report, their sums at the collector, one unbiased mean.
-
-Reports are integers 0 .. steps - 1, and a window of them is likelier than the rest. Where the window starts moves with
-the value, by whole steps and a random last one, so that the expected report is a straight line over the values: the
-estimator inverts it, in fractions. Stochastic rounding is the case of two reports and a window of one.
+The domain of a `NumericMechanism` is a range of numbers, whose codes are cells of a grid in increasing order. A
+`MeanMechanism` gives one unbiased mean. Its reports are integers 0 .. steps - 1, and a window of them is more likely
+than the rest. The start of the window moves with the value, by whole steps and a random last one, so that the expected
+report is linear in the value; the estimator inverts this, in fractions. Stochastic rounding is the case of two reports
+and a window of one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from veil.reports.tally import Tally
 from veil.results.mean import Mean
 from veil.tools.numbers import is_int
 
+_HALF = 24  # bits: a square is kept as two integers of so many, so that sums of squares stay within 64
+_MOST = 2**63 - 1
+
 
 @dataclass(frozen=True, init=False)
 class NumericMechanism(Mechanism):
@@ -48,81 +51,6 @@ class NumericMechanism(Mechanism):
     def cells(self) -> int:
         """How many cells the device's grid has."""
         return self.domain.size
-
-
-_HALF = 24  # bits: a square is kept as two integers of so many, so that sums of squares stay within 64
-_MOST = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class ReportMoments:
-    """Sums over reports, each turned into an unbiased place t between the first cell (0) and the last (1).
-
-    Exact, and they add up over mechanisms: each report is unbiased on its own, so their mean is too.
-    """
-
-    people: int
-    weight: int
-    square: int
-    first: Fraction
-    second: Fraction
-    least: Fraction
-    """What the variance of these reports adds up to at least, were every weight 1; `most`: at most."""
-    most: Fraction
-    at: tuple[Fraction, Fraction, Fraction]
-    """What it adds up to at least where people's mean place is 0, 1/2 and 1: through these it is a parabola."""
-
-    def __add__(self, other: ReportMoments) -> ReportMoments:
-        if not isinstance(other, ReportMoments):
-            return NotImplemented
-        return ReportMoments(
-            self.people + other.people,
-            self.weight + other.weight,
-            self.square + other.square,
-            self.first + other.first,
-            self.second + other.second,
-            self.least + other.least,
-            self.most + other.most,
-            (self.at[0] + other.at[0], self.at[1] + other.at[1], self.at[2] + other.at[2]),
-        )
-
-    @property
-    def place(self) -> Fraction:
-        """The mean place of all reports, unbiased and never clipped."""
-        if not self.people:
-            raise EmptyError("expected at least one report to estimate from")
-        if not self.weight:
-            raise EmptyError("the reports' weights add up to zero")
-        return self.first / self.weight
-
-    @property
-    def spread(self) -> Fraction:
-        """The variance of the mean place, from the scatter of the reports.
-
-        The scatter is held within what the mechanism allows: a few reports may agree by chance, and one alone, or
-        weights that nearly cancel, say nothing about it and get the most.
-        """
-        effective = Fraction(self.weight**2, self.square)
-        least, most = self.least / self.people, self.most / self.people
-        if effective <= 1:
-            return most / effective
-        scatter = (self.second / self.weight - self.place**2) * effective / (effective - 1)
-        return min(max(scatter, least), most) / effective
-
-    def mean(self, asked: MeanMechanism, lineage: str, population: int | None = None) -> Mean:
-        """The mean in numbers of the domain that was asked about."""
-        first, last = asked.line
-        worth = self.people * Fraction(self.weight**2, self.square)
-        low, middle, high = (math.sqrt(least / worth) * (last - first) for least in self.at)
-        return Mean(
-            value=first + float(self.place) * (last - first),
-            stderr=math.sqrt(self.spread) * (last - first),
-            least=(low, middle, high),
-            n=self.people,
-            domain=asked.domain,
-            lineage=(lineage,),
-            population=population or self.people,
-        )
 
 
 @dataclass(frozen=True, init=False)
@@ -308,6 +236,77 @@ class MeanMechanism(NumericMechanism):
         `scale` changes nothing: views of numbers do not scale.
         """
         return self.moments(self.own(tally)).mean(self, lineage or self.signature, population)
+
+
+@dataclass(frozen=True)
+class ReportMoments:
+    """Sums over reports, each turned into an unbiased place t between the first cell (0) and the last (1).
+
+    Exact, and they add up over mechanisms: each report is unbiased on its own, so their mean is too.
+    """
+
+    people: int
+    weight: int
+    square: int
+    first: Fraction
+    second: Fraction
+    least: Fraction
+    """What the variance of these reports adds up to at least, were every weight 1; `most`: at most."""
+    most: Fraction
+    at: tuple[Fraction, Fraction, Fraction]
+    """What it adds up to at least where people's mean place is 0, 1/2 and 1: through these it is a parabola."""
+
+    def __add__(self, other: ReportMoments) -> ReportMoments:
+        if not isinstance(other, ReportMoments):
+            return NotImplemented
+        return ReportMoments(
+            self.people + other.people,
+            self.weight + other.weight,
+            self.square + other.square,
+            self.first + other.first,
+            self.second + other.second,
+            self.least + other.least,
+            self.most + other.most,
+            (self.at[0] + other.at[0], self.at[1] + other.at[1], self.at[2] + other.at[2]),
+        )
+
+    @property
+    def place(self) -> Fraction:
+        """The mean place of all reports, unbiased and never clipped."""
+        if not self.people:
+            raise EmptyError("expected at least one report to estimate from")
+        if not self.weight:
+            raise EmptyError("the reports' weights add up to zero")
+        return self.first / self.weight
+
+    @property
+    def spread(self) -> Fraction:
+        """The variance of the mean place, from the scatter of the reports.
+
+        The scatter is held within what the mechanism allows: a few reports may agree by chance, and one alone, or
+        weights that nearly cancel, say nothing about it and get the most.
+        """
+        effective = Fraction(self.weight**2, self.square)
+        least, most = self.least / self.people, self.most / self.people
+        if effective <= 1:
+            return most / effective
+        scatter = (self.second / self.weight - self.place**2) * effective / (effective - 1)
+        return min(max(scatter, least), most) / effective
+
+    def mean(self, asked: MeanMechanism, lineage: str, population: int | None = None) -> Mean:
+        """The mean in numbers of the domain that was asked about."""
+        first, last = asked.line
+        worth = self.people * Fraction(self.weight**2, self.square)
+        low, middle, high = (math.sqrt(least / worth) * (last - first) for least in self.at)
+        return Mean(
+            value=first + float(self.place) * (last - first),
+            stderr=math.sqrt(self.spread) * (last - first),
+            least=(low, middle, high),
+            n=self.people,
+            domain=asked.domain,
+            lineage=(lineage,),
+            population=population or self.people,
+        )
 
 
 def _squares(count: int) -> int:

@@ -1,21 +1,19 @@
-"""The matrix of a wave, as an operator: what a histogram of people becomes as reports, and the way back.
+"""Reconstruction of a distribution from reports of a wave: EM, EMS, and EMS with spikes (SIGMOD 2020, section 5.5).
 
-The dense matrix is never built. Within a bucket people are spread evenly over its cells; then its columns are sums of
-cumulative sums, exact on whole cells whether or not the wave's ends fall on a bucket's boundary.
-
-From reports of a wave to the distribution behind them: EM, EMS, and EMS with spikes (SIGMOD 2020, section 5.5).
+`Wave` is the matrix of a wave as an operator; the dense matrix is never built. Within a bucket people are spread evenly
+over its cells. Its columns then are sums of cumulative sums, exact on whole cells whether or not the wave's ends fall
+on a bucket's boundary.
 
 The log-likelihood is concave, so EM finds its maximum; but the maximum fits the noise. EMS averages neighbours after
 each step, with weights (1, 2, 1) / 4 and reflection at the ends, which the paper leaves open. With fewer than 256
 buckets that would smooth over a large part of the domain, so neighbours get less: see `neighbour_share`.
 
-smoothing="auto": how much to smooth, and whether there are spikes, by what held-out reports say.
-
-EMS smooths away what people round to: salaries of 50,000, ages of 40; and with many people, or narrow data, it smooths
-more than it need. The reports are split into halves, and each half is read with less and less smoothing, down to none,
-as long as that explains the other half better. Fitted to half of the reports, a rough model fits more noise than it
-will with all of them: so the choice leans to the smooth side. A smooth part plus a spiky one, which pays a penalty for
-every spike, is taken if it is surely better still.
+With smoothing="auto", `choose_model` selects the amount of smoothing and whether there are spikes. EMS smooths away the
+values that people round to: salaries of 50,000, ages of 40; and with many people, or narrow data, it smooths more than
+necessary. The reports are split into halves, and each half is read with less and less smoothing, down to none, as long
+as the result explains the other half better. Fitted to half of the reports, a rough model fits more noise than it will
+with all of them, so the choice leans to the smooth side. A smooth part plus spikes, with a penalty for every spike, is
+chosen if it is significantly better still.
 """
 
 from __future__ import annotations

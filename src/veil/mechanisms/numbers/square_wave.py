@@ -1,7 +1,7 @@
 """SquareWave: report a number close to the held one with a higher probability than any other (SIGMOD 2020, section 5).
 
 On the device everything is an integer: the held cell of a grid, and a report on a grid that reaches further by the
-width of the wave. How a distribution is reconstructed from the reports is told in `veil.numeric`.
+width of the wave. `veil.numeric` describes how a distribution is reconstructed from the reports.
 """
 
 from __future__ import annotations

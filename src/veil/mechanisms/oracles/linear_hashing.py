@@ -1,8 +1,8 @@
 """LinearHashing: local hashing by a linear map over a prime field, decoded by Fourier transforms.
 
-PGR in affine coordinates (Feldman, Nelson, Nguyen and Talwar, ICML 2022): a value is (1, digits), a report (bucket,
-coefficients) supports it if their inner product is 0. Here the coefficients come from a seed, so that values of any
-length have reports of nine bytes, and only a suffix of the value is linear: that is what one transform decodes.
+This is PGR in affine coordinates (Feldman, Nelson, Nguyen and Talwar, ICML 2022): a value is (1, digits), and a report
+(bucket, coefficients) supports it if their inner product is 0. The coefficients come from a seed, so that values of any
+length have reports of nine bytes. Only a suffix of the value is linear: the part that one transform decodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veil.domain import Bits, DomainLike
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
-from veil.kernels.parallel import Hashed, current_device
+from veil.kernels.parallel import HashedReports, current_device
 from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.mechanisms.oracles.pgr import is_prime
 from veil.reports.layout import Columns
@@ -140,7 +140,7 @@ class LinearHashing(LocalHashing):
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         return linear_matrix(seeds, buckets, *self._spread(candidates), self.hash_range, self.cells)
 
-    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> HashedReports | None:
         return None  # another hash
 
     def cosets(self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:

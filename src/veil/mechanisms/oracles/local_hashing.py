@@ -1,10 +1,7 @@
-"""Local hashing: hash the value into a few buckets under a random seed, then report the bucket by randomized response.
+"""Local hashing: OLH and BLH (thesis 3.3.4 and 3.3.5).
 
-The family of OLH, BLH and RandomProjection (thesis 3.3.4 and 3.3.5): they differ in the number of buckets and of seeds.
-
-OLH: optimized local hashing (thesis 3.3.5).
-
-BLH: binary local hashing (thesis 3.3.4).
+The value is hashed into a few buckets under a random seed, and the bucket is reported by randomized response. The
+mechanisms of the family, with RandomProjection in `veil.mechanisms.rivals`, differ in the numbers of buckets and seeds.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.kernels.parallel import Hashed, dispatch_count_hashed
+from veil.kernels.parallel import HashedReports, dispatch_count_hashed
 from veil.mechanisms.oracle import PureOracle, stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns, Field, Layout
@@ -124,11 +121,11 @@ class LocalHashing(PureOracle):
         codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
         return dispatch_count_hashed(self._hashed(columns, codes), weights)
 
-    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> HashedReports | None:
         return self._hashed(columns, candidates)
 
-    def _hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed:
-        return Hashed(self.expand(columns["seed"]), columns["bucket"], self.buckets, self.spread(candidates))
+    def _hashed(self, columns: Columns, candidates: NDArray[Any]) -> HashedReports:
+        return HashedReports(self.expand(columns["seed"]), columns["bucket"], self.buckets, self.spread(candidates))
 
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         from veil.kernels.hashing import support_matrix

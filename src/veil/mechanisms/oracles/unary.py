@@ -1,10 +1,8 @@
-"""Unary encoding: one bit for every value, set with one probability for the held value and another for the rest.
+"""Unary encoding: OUE and SUE (thesis 3.3.2 and 3.3.3).
 
-The family of OUE, SUE and THE (thesis 3.3.2 and 3.3.3): they differ in two thresholds only.
-
-OUE: optimized unary encoding (thesis 3.3.3).
-
-SUE: symmetric unary encoding, also known as basic RAPPOR (thesis 3.1.1 and 3.3.3).
+A report has one bit for every value, set with one probability for the held value and another for the rest. The
+mechanisms of the family, with THE in `veil.mechanisms.rivals`, differ in two thresholds only. SUE is also known as
+basic RAPPOR (thesis 3.1.1).
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Frequency oracles for comparisons: they are never the best choice."""
+"""Frequency oracles for comparisons: SHE and THE in `histogram_encoding`, RandomProjection in `projection`.
+
+They never have the smallest variance.
+"""

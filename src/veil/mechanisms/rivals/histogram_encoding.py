@@ -1,6 +1,6 @@
-"""SHE: histogram encoding with summation (thesis 3.3.2), with noise from exact coins on a grid of integers.
+"""Histogram encoding: SHE with summation, and THE with thresholding (thesis 3.3.2).
 
-THE: thresholding with histogram encoding (thesis 3.3.2).
+The noise of SHE comes from exact coins on a grid of integers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What every kind of band of a distribution can do: intervals for whatever a distribution answers.
+"""The base class of bands: intervals for every answer of a distribution.
 
-A kind of band says what it rests on: `smooth_bands` simulates surveys, others assume less and are wider. All are frozen
-data that travel with their distribution. Not here: how bands are made (`veil.numeric`).
+`SmoothBands` come from simulated surveys; other kinds assume less and are wider. All are frozen data that belong to
+their distribution. `veil.numeric` makes them.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Intervals of a distribution whose levels were asked about without bias: they hold however people are distributed.
+"""Bands from unbiased estimates of the levels of a tree: they hold for any distribution of people.
 
 The best linear estimate of a tree is unbiased, and its variance is known exactly: the noise of every level's reports,
-and that each level asked other people, drawn at random from all. The levels' samples share the people among them, so
-that what is too high in one is too low in the others. With an answer's coefficients a, A that of the node which holds
-a person, S a variance between people, n of them in a level and N in all,
+and that each level asked other people, drawn at random from all. A person is in the sample of one level only, so an
+excess in one level is missing in the others. With an answer's coefficients a, A that of the node which holds a person,
+S a variance between people, n of them in a level and N in all,
 
     Var = sum over levels of (noise(a) + S(A)) / n  -  S(what each person adds to the answer) / N.
 
 Within a bucket nothing is known: an interval inside one reaches from the lower bound before it to the upper bound
 behind it. Where the bucket is heavy, the truth cannot be near both ends, and each bound needs to hold on its own only
-(Imbens and Manski, Econometrica 2004). Not here: how the levels are found (`veil.numeric`).
+(Imbens and Manski, Econometrica 2004). `veil.numeric` estimates the levels.
 """
 
 from __future__ import annotations

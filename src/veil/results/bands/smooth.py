@@ -1,11 +1,11 @@
-"""Bands by simulated surveys: how far made-up people come out from what they are, the whole way.
+"""Bands from simulated surveys: the root mean square error of the whole estimation, for simulated people.
 
-Made-up people report through the same mechanism, and their reports are read in the same way, choices included. How far
-they come out from what they are, in root mean square, is the error: it holds the scatter, and the bias of a
-reconstruction that smooths. Percentiles of replicates of the estimate would be off by its bias twice.
+Simulated people report through the same mechanism, and their reports are read in the same way, choices included. The
+root mean square difference between their estimate and their truth is the error. It includes the scatter, and the bias
+of a reconstruction that smooths. Percentiles of replicates of the estimate would count the bias twice.
 
-Made-up people are distributed as estimated before anything is smoothed away, which is rough: such a roughness is what
-the reports allow, but they do not tell where it lies. So the error at a place is the largest one nearby.
+Simulated people follow the estimate before smoothing, which is rough: the reports allow such a roughness, but they do
+not tell where it lies. So the error at a place is the largest one nearby.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Any result as a table in a file, or as bytes for HTTP: CSV, Parquet, Arrow, or one JSON document.
+"""Any result as a file or as bytes for HTTP: CSV, Parquet, Arrow, or one JSON document.
 
-CSV has no lists and no times: items are joined by a semicolon, times are text in ISO 8601. `save` and `load` beside
-this write a whole result down and read it back.
-
-Any result as one JSON document for programs: what `--json` prints and the collector answers.
+`table_bytes` writes the table. CSV has no lists and no times: items are joined by a semicolon, times are text in ISO
+8601. `document` is the JSON document that `--json` prints and the collector answers. `save` and `load` write a complete
+result to a file and read it back.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from veil.tools.messages import unknown_name
 if TYPE_CHECKING:
     import pyarrow
 
-
 FORMATS = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -36,7 +34,6 @@ FORMATS = {
     "arrows": "application/vnd.apache.arrow.stream",
 }
 """What a result's table can be written as, and its media type; the names are the files' endings."""
-
 _FORMULA = re.compile(r"^([=+\-@\t\r])")
 """What makes a spreadsheet take a cell of CSV for a formula."""
 
@@ -91,38 +88,6 @@ def arrow_bytes(table: pyarrow.Table, form: str, *, guard_formulas: bool = False
         with (pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream)(sink, table.schema) as writer:
             writer.write_table(table)
     return sink.getvalue()
-
-
-def cell_text(cell: Any) -> str | None:
-    """A cell as text in CSV."""
-    if isinstance(cell, (list, tuple)):
-        return SEPARATOR.join(map(str, cell))
-    if isinstance(cell, dt.datetime):
-        return cell.isoformat()
-    return None if cell is None else str(cell)
-
-
-def _without_lists(table: pyarrow.Table) -> pyarrow.Table:
-    import pyarrow as pa
-
-    for i, field in enumerate(table.schema):
-        if pa.types.is_nested(field.type) or pa.types.is_timestamp(field.type):
-            texts = [cell_text(cell) for cell in table.column(i).to_pylist()]
-            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
-    return table
-
-
-def _guard_formulas(table: pyarrow.Table) -> pyarrow.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
-        if pa.types.is_string(table.schema.types[i]) or pa.types.is_large_string(table.schema.types[i]):
-            guarded = pc.replace_substring_regex(table.column(i), _FORMULA.pattern, r"'\1")
-            table = table.set_column(i, field.name, guarded)
-    return table.rename_columns([_FORMULA.sub(r"'\1", name) for name in table.column_names])
 
 
 def save(result: Result, path: str | Path, *, seeded: bool = False) -> None:
@@ -199,6 +164,38 @@ def document_bytes(result: Result, level: float = 0.95, **options: Any) -> bytes
 def plain_rows(table: Any) -> list[Json]:
     """The rows of a table as JSON: times in ISO 8601, null where a number is not known."""
     return [{name: _plain(cell) for name, cell in row.items()} for row in table.to_pylist()]
+
+
+def cell_text(cell: Any) -> str | None:
+    """A cell as text in CSV."""
+    if isinstance(cell, (list, tuple)):
+        return SEPARATOR.join(map(str, cell))
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat()
+    return None if cell is None else str(cell)
+
+
+def _without_lists(table: pyarrow.Table) -> pyarrow.Table:
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type) or pa.types.is_timestamp(field.type):
+            texts = [cell_text(cell) for cell in table.column(i).to_pylist()]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
+    return table
+
+
+def _guard_formulas(table: pyarrow.Table) -> pyarrow.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+        if pa.types.is_string(table.schema.types[i]) or pa.types.is_large_string(table.schema.types[i]):
+            guarded = pc.replace_substring_regex(table.column(i), _FORMULA.pattern, r"'\1")
+            table = table.set_column(i, field.name, guarded)
+    return table.rename_columns([_FORMULA.sub(r"'\1", name) for name in table.column_names])
 
 
 def _plain(cell: Any) -> Any:

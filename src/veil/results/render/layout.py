@@ -1,8 +1,7 @@
-"""A result as texts in rows and columns: what the terminal and notebooks draw. Ends of intervals stand in one cell.
+"""Any result as texts in rows and columns, for the terminal and for notebooks. Bounds of an interval share one cell.
 
-Everything here is read off tables, facts and their units; nothing knows the kinds of results.
-
-Any result in a notebook: the same cells as in the terminal, as HTML. All text is escaped.
+Everything here is read from tables, facts and their units, independent of the kind of result. `to_html` renders the
+same cells as HTML, with all text escaped.
 """
 
 from __future__ import annotations

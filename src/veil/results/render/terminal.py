@@ -1,7 +1,7 @@
 """Any result in a terminal, by rich. A number, a time, an interval or an item is never cut.
 
-Where a table is too wide, its bars go first; then labels wrap, and sets wrap between items; and where that is not
-enough, each row stands as a block of lines. No label can format the terminal.
+If a table is too wide, its bars are dropped first; then labels wrap, and sets wrap between items; if that is not
+enough, each row becomes a block of lines. Labels are escaped, so that they cannot format the terminal.
 """
 
 from __future__ import annotations
@@ -116,9 +116,6 @@ def _lines(one: ResultLayout, page: _Page) -> Iterator[Text]:
         yield from (Text(line, style="yellow") for line in page.wrapped(remark, page.width))
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 def _grid(
     grid: Sequence[TextColumn], page: _Page, bars: Sequence[float] = (), faint: Sequence[bool] = ()
 ) -> Iterator[Text]:
@@ -183,9 +180,6 @@ def _least(cells: TextColumn, full: int, width: int) -> int:
 def _heading_width(cells: TextColumn) -> int:
     """Headings wrap, between words."""
     return max(map(cell_len, cells.heading.split()), default=0)
-
-
-# -- names and texts ---------------------------------------------------------------------------------------------------
 
 
 def _block(grid: Sequence[TextColumn], row: int, page: _Page) -> Iterator[Text]:
