@@ -12,7 +12,7 @@ import veil
 from veil.cli.main import app
 from veil.post import METHODS, PAPER_METHODS
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "post-processing.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "post-processing.md"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -29,7 +29,7 @@ from veil.wire.frames import decode_batch, decode_report, encode_batch, encode_r
 from veil.wire.ring import ring_of
 from veil.wire.tallies import decode_tally, encode_tally
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (

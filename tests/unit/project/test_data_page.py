@@ -12,7 +12,7 @@ from docs.generate_data import files_of, loaders, page, used_by
 from veil.errors import InputError
 from veil_papers import datasets
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def test_the_page_is_up_to_date() -> None:

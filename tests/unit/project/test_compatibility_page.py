@@ -12,7 +12,7 @@ from veil.device import journal, outbox
 from veil.study import study
 from veil.wire import frames
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "compatibility.md"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from bench.against import Comparison, Side, Wanted, compare, table
 from bench.timing import Contestant, Row, Setting, local, once
 from rich.console import Console
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROWS = """
 import time
 from bench.timing import Contestant, NotRunError, Row, local, once

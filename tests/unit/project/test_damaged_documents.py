@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.mutated import STRANGE
-from tests.unit.test_at_epsilon import STUDY_OF
+from tests.unit.planning.test_at_epsilon import STUDY_OF
 from tests.unit.test_results import RESULTS
 
 from veil.errors import VeilError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 _INSTALLERS = r"(?:pip[0-9.x]*|pipx|uv|uvx|poetry|pdm|conda|mamba|easy_install|\$\(INSTALL\)|\$INSTALL)"
 _INSTALL = re.compile(
     rf"(?<![\w.-]){_INSTALLERS}\b(?:\s+[\w./=-]+)*?\s+(?:install|add|inject|run|download)\s([^\n`|;&]*)"

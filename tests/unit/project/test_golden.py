@@ -12,7 +12,7 @@ import pytest
 from veil import BLH, GRR, OLH, OUE, SHE, SUE, THE
 from veil.mechanisms import FrequencyOracle
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 ROWS = list(csv.DictReader((GOLDEN / "table_3_2_variance_over_n.csv").read_text().splitlines()))
 
 

@@ -14,7 +14,7 @@ import pytest
 import veil
 from veil import checks
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 PUBLIC = {
     "Rappor",
