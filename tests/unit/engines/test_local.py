@@ -14,7 +14,7 @@ from veil import GRR, OLH, OneOf, Public, Survey
 from veil.engines import FileCollection, MemoryCollection
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, WireError
-from veil.files.groups import ReportsFile
+from veil.files.reports import ReportsFile
 from veil.wire.arrow import to_arrow
 from veil.wire.frames import payload_metadata, to_payloads
 from veil.wire.tallies import encode_tally

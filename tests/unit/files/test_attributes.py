@@ -14,7 +14,7 @@ from veil import Categories, Integers, Interval
 from veil.domain import Domain
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.files import read_attributes
-from veil.planning.held import attribute
+from veil.planning.domains import attribute
 
 YEAR_1990: Any = dt.date(1990, 1, 1)
 YEAR_2000: Any = dt.date(2000, 1, 1)

@@ -17,7 +17,7 @@ from veil.mechanisms import GRR, FrequencyOracle, Piecewise, SquareWave
 from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.numeric import Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.planning import GOALS, Choice, Wishes, goal_of, plan
-from veil.planning.held import between, items_of, labelled
+from veil.planning.domains import between, items_of, labelled
 from veil.study import STUDIES, study_from_json
 
 HELD = Interval(0, 1)

@@ -1,12 +1,12 @@
-"""Answers that are given again and again: what a device keeps of the person, of each value, and of each occasion.
+"""Answers that are given repeatedly: what a device keeps for the person, for each value, and for each occasion.
 
-    of the person     what the mechanism draws once per person, whatever the value (Rappor's cohort)
-    of each value     the permanent step: paid for once, and the same whenever the value is held again
-    of each occasion  the report: asked again on the same occasion, the same bytes are sent again, and count once
+    for the person     what the mechanism draws once per person, whatever the value (Rappor's cohort)
+    for each value     the permanent step: paid for once, and the same whenever the value is held again
+    for each occasion  the report: asked again on the same occasion, the same bytes are sent again, and count once
 
-All three stand in the ledger before anything leaves the device, and stay there until the survey is closed: without the
-permanent step a value would be drawn again, and each draw tells more. So who reads the ledger can tell the values. Not
-here: the occasion itself, which the client names.
+All three are in the ledger before anything leaves the device, and stay there until the survey is closed: without the
+permanent step a value would be drawn again, and each draw reveals more. Anyone who reads the ledger can therefore tell
+the values. The client names the occasion.
 """
 
 from __future__ import annotations

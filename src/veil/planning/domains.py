@@ -1,4 +1,4 @@
-"""What people hold, from the words of a command line: labels, numbers, times, strings, sets of items, attributes."""
+"""Domains from the words of a command line: labels, numbers, times, sets of items, and attributes of records."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from veil.domain import Categories, Domain, Integers, Interval, Items, Numeric
 from veil.domain.text_values import parse_time
 from veil.errors import InputError, ParameterError
 from veil.files.attributes import is_whole
+
+_ATTRIBUTE = (
+    "an attribute is NAME=VALUES: labels as in sex=f,m; whole numbers as in age=18..99; a number or a time in equal "
+    "cells as in age=0..100/10; or how many values 0, 1, ... there are, as in smokes=2"
+)
 
 
 def labelled(text: str, *, missing: Literal["refuse", "category"] = "refuse") -> Categories:
@@ -33,12 +38,6 @@ def items_of(lines: Sequence[str]) -> Items:
     """
     whole = all(line.removeprefix("-").isdecimal() for line in lines)
     return Items(Categories([int(line) for line in lines] if whole else list(lines)))
-
-
-_ATTRIBUTE = (
-    "an attribute is NAME=VALUES: labels as in sex=f,m; whole numbers as in age=18..99; a number or a time in equal "
-    "cells as in age=0..100/10; or how many values 0, 1, ... there are, as in smokes=2"
-)
 
 
 def attribute(text: str) -> tuple[str, Domain]:

@@ -1,4 +1,4 @@
-"""Results out: on the terminal, as a document, into files and pictures. What they say is decided in `veil.results`."""
+"""Results on the terminal, as documents, and in files and pictures. `veil.results` decides what they contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from veil.tools.filesystem import atomic_replacement
 
 if TYPE_CHECKING:
     from veil.cli.output import Screen
-    from veil.comparison import Held
+    from veil.comparison import TrueValues
 
 
 _RESULT = ".result.json"
@@ -50,7 +50,7 @@ class OutputOptions(NamedTuple):
             raise InputError("the level of an interval lies between 0 and 1, as in 0.95")
 
     def present(
-        self, result: Result, screen: Screen, remarks: Sequence[str] = (), held: Held | None = None
+        self, result: Result, screen: Screen, remarks: Sequence[str] = (), held: TrueValues | None = None
     ) -> Document:
         """Write, draw and show a result, beside what people hold where that is known; returns a document."""
         parts = result.parts()

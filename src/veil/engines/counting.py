@@ -1,12 +1,6 @@
-"""Progress of long work, for whoever wants to watch.
+"""Counting over chunks of reports: one pass that gives integers which add up, for a whole collection or one task.
 
-Which reports count, by their public columns: ranges of integers, both ends included.
-
-The best of many candidates that are offered a block at a time.
-
-What is counted over some of the reports: one piece of code for a whole collection and for each task of a cluster.
-
-Every function goes once through chunks of reports and gives integers that add up, so that no split of the chunks shows.
+Also what such passes share: progress, ranges of public columns, and the best of many candidates.
 """
 
 from __future__ import annotations
@@ -29,6 +23,9 @@ from veil.tools.numbers import is_int
 Advance = Callable[[int], object]
 Watch = Callable[[str, int | None], AbstractContextManager[Advance]]
 """Makes a progress bar: what is going on, and of how many people if that is known."""
+Counts = NDArray[np.int64]
+Chunks = Iterable[Reports]
+_PIECE_ROWS, _PIECE_BYTES = 1 << 20, 32 << 20
 
 
 @contextmanager
@@ -68,9 +65,6 @@ class Ranges:
             column = reports.columns[name]
             inside &= (column >= least) & (column <= most)
         return reports if inside.all() else reports[inside]
-
-
-Counts = NDArray[np.int64]
 
 
 class TopCandidates:
@@ -115,11 +109,6 @@ class TopCandidates:
         """The best so far, the largest first."""
         self._sort()
         return self._codes[0], self._counts[0]
-
-
-Chunks = Iterable[Reports]
-
-_PIECE_ROWS, _PIECE_BYTES = 1 << 20, 32 << 20
 
 
 def count_answers(survey: Survey, chunks: Chunks, questions: Questions) -> Counts:

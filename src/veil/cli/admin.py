@@ -1,8 +1,7 @@
-"""What commands on a collector's own database share: how it is opened, and what the audit log says of them.
+"""Commands for the operator of a collector's database: `token`, `key`, `audit`, `backup`, `restore` and `check`.
 
+`command` makes a command on the database, also those of `veil survey`: it opens the database and writes an audit entry.
 Everything of the collector is imported when a command runs.
-
-What an operator does with a database: `veil token`, `veil key`, `veil audit`, `veil backup`, `restore`, `check`.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from veil.cli import options as completing
-from veil.cli.output import AsJson, Document, Verdict, console, flag, plural, reporting, warn
+from veil.cli.options import scopes
+from veil.cli.output import AsJson, Document, Verdict, console, flag, plural, progress, reporting, show_facts, warn
 from veil.errors import InputError, StoreError, VeilError
 from veil.tools.messages import missing_extra
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from veil.collector.surveys.catalogue import Catalogue
     from veil.collector.surveys.rounds import RunningStudies
 
-
 SettingsFile = Annotated[
     Path | None,
     typer.Option("--settings", help="The settings, a TOML file; default: VEIL_SETTINGS, or veil.toml if it is there."),
@@ -44,9 +42,26 @@ Folder = Annotated[Path | None, typer.Option(help="The folder of the database an
 New = Annotated[bool, flag("--new", "Make the database and its key if there are none; without it, that is an error.")]
 
 
+class _ListsByDefault(TyperGroup):
+    """A group that lists where no command is named: `veil audit --last 5` is `veil audit list --last 5`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+token_app = typer.Typer(help="Create, list and revoke tokens of analysts.", no_args_is_help=True)
+audit_app = typer.Typer(
+    help="Show or prune the audit log: who asked what and when. Without a subcommand it runs `list`.",
+    cls=_ListsByDefault,
+)
+key_app = typer.Typer(help="Show, create or adopt the key that signs a collector's surveys.", no_args_is_help=True)
+
+
 @dataclass(frozen=True)
-class On:
-    """What a command works on: the collector's database, and where people read what came of it."""
+class DatabaseContext:
+    """The collector's database that a command works on, and the screen for its output."""
 
     settings: CollectorSettings
     store: Store
@@ -56,8 +71,6 @@ class On:
 
     def shown(self, facts: Document) -> Document:
         """Facts on the screen, and as a document."""
-        from veil.cli.output import show_facts
-
         show_facts(self.screen, facts)
         return facts
 
@@ -133,7 +146,7 @@ def command(
             store = open_store(chosen, make=bool(given.get("new")), old="keep" if old else "refuse")
             try:
                 catalogue = Catalogue(store)
-                on = On(chosen, store, catalogue, RunningStudies(store, catalogue), console(as_json))
+                on = DatabaseContext(chosen, store, catalogue, RunningStudies(store, catalogue), console(as_json))
                 if action is None:
                     return work(on, **given)
                 with on.noted(action, given, on.meant(given)):
@@ -213,23 +226,6 @@ def settings_of(path: Path | None, folder: Path | None) -> CollectorSettings:
     return found if folder is None else replace(found, folder=str(folder))
 
 
-class _ListsByDefault(TyperGroup):
-    """A group that lists where no command is named: `veil audit --last 5` is `veil audit list --last 5`."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        if not args or args[0] not in (*self.commands, "--help"):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-token_app = typer.Typer(help="Create, list and revoke tokens of analysts.", no_args_is_help=True)
-audit_app = typer.Typer(
-    help="Show or prune the audit log: who asked what and when. Without a subcommand it runs `list`.",
-    cls=_ListsByDefault,
-)
-key_app = typer.Typer(help="Show, create or adopt the key that signs a collector's surveys.", no_args_is_help=True)
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands that stand by themselves."""
     command(app, "backup", "backup", old=True)(backup)
@@ -238,7 +234,8 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(
-    on: On, out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; there must be none.")]
+    on: DatabaseContext,
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; there must be none.")],
 ) -> Document:
     """Back up the collector's database to a file. The collector may keep running.
 
@@ -253,7 +250,7 @@ def backup(
 
 
 def restore(
-    on: On,
+    on: DatabaseContext,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `veil backup` wrote, of this version or before.")],
     new: New = False,
 ) -> Document:
@@ -265,13 +262,12 @@ def restore(
     return on.said(f"restored {plural(reports, 'report')} to {on.settings.place}", reports=reports)
 
 
-def check(on: On) -> Document:
+def check(on: DatabaseContext) -> Document:
     """Check the stored reports and their ids for damage. The collector may keep running.
 
     Prints each damaged part and the number of reports that are missing because of it. The exit code is 5 if there is
     damage.
     """
-    from veil.cli.output import progress
     from veil.collector.store.checking import find_damage
 
     surveys = on.store.surveys()
@@ -292,7 +288,7 @@ def check(on: On) -> Document:
 
 @command(audit_app, "list")
 def list_audit(
-    on: On, limit: Annotated[int, typer.Option("--last", min=1, help="How many entries to show.")] = 50
+    on: DatabaseContext, limit: Annotated[int, typer.Option("--last", min=1, help="How many entries to show.")] = 50
 ) -> Document:
     """Show entries of the audit log, newest first: analysts by token, operators by account."""
     entries = on.store.audit(limit)
@@ -303,7 +299,7 @@ def list_audit(
 
 @command(audit_app, "prune")
 def prune_audit(
-    on: On,
+    on: DatabaseContext,
     before: Annotated[
         str, typer.Option(metavar="YYYY-MM-DD", help="Erase the entries of earlier days (UTC); at the latest today.")
     ],
@@ -329,13 +325,13 @@ def prune_audit(
 
 @command(token_app, "create")
 def create_token(
-    on: On,
+    on: DatabaseContext,
     scopes: Annotated[
         list[str],
         typer.Option(
             "--scope",
             help="What it may do, as in answers:read; several are fine.",
-            autocompletion=completing.scopes,
+            autocompletion=scopes,
         ),
     ],
     survey: Annotated[
@@ -359,7 +355,7 @@ def create_token(
 
 
 @command(token_app, "list")
-def list_tokens(on: On) -> Document:
+def list_tokens(on: DatabaseContext) -> Document:
     """List all tokens by name with their validity, without their secrets."""
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     for token in (tokens := on.store.tokens()):
@@ -375,7 +371,8 @@ def list_tokens(on: On) -> Document:
 
 @command(token_app, "revoke", "revoke-token")
 def revoke_token(
-    on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
+    on: DatabaseContext,
+    name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")],
 ) -> Document:
     """Revoke a token: the collector refuses it from now on."""
     if not on.store.revoke_token(name):
@@ -384,7 +381,7 @@ def revoke_token(
 
 
 @command(key_app, "show")
-def show_key(on: On) -> Document:
+def show_key(on: DatabaseContext) -> Document:
     """Show the public key that devices verify surveys with, and its fingerprint."""
     from veil.collector.access import check_key_file, fingerprint, load_key
     from veil.collector.surveys.catalogue import key_text
@@ -401,7 +398,6 @@ def make_key(
 ) -> Document:
     """Create another key and show its public key. Give it to devices before you adopt the key."""
     check_installed()
-    from veil.cli.output import show_facts
     from veil.collector.access import fingerprint
     from veil.collector.access import make_key as made
     from veil.collector.surveys.catalogue import key_text
@@ -414,7 +410,7 @@ def make_key(
 
 @command(key_app, "adopt", "adopt-key")
 def adopt_key(
-    on: On, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
+    on: DatabaseContext, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
     """From now on, sign this database's surveys with the key in the key file."""
     from veil.collector.access import adopt, fingerprint, is_own, load_key
@@ -429,7 +425,7 @@ def adopt_key(
     return on.said(f"the key is now {mark}", fingerprint=mark)
 
 
-def _blocks(on: On) -> BlockStore:
+def _blocks(on: DatabaseContext) -> BlockStore:
     from veil.collector.store.blocks import BlockStore
 
     assert isinstance(on.store, BlockStore)
