@@ -160,7 +160,7 @@ def test_seeds_are_integers(bad: object) -> None:
         SeededForExperiments(bad)  # type: ignore[arg-type]
 
 
-def test_given_entropy_ends() -> None:
+def test_words_are_exhausted() -> None:
     source = words(1, 2)
     source.words(2)
     with pytest.raises(EntropyError):

@@ -41,7 +41,7 @@ PAIRS = [
 ]
 
 
-def test_the_papers_example_tells_near_from_far() -> None:
+def test_distances_of_the_papers_example_grow_with_the_shift() -> None:
     """Section 3.1: both estimates have the same L1 distance; one moved the mass by one place, the other by three."""
     truth, near, far = [0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]
     assert wasserstein(near, truth) == pytest.approx(0.6)
@@ -114,7 +114,7 @@ def test_ranges_drawn_at_random_have_the_same_error(estimate: Floats, truth: Flo
     assert range_mae(estimate, truth, alpha, queries=100_000) == pytest.approx(found, rel=1e-3)
 
 
-def test_a_range_that_is_everything() -> None:
+def test_range_error_over_the_whole_domain() -> None:
     assert range_mae([0.5, 0.7], [0.5, 0.5], 1.0) == pytest.approx(0.2)
     assert range_mae([0.75, 0.25], [0.25, 0.75], 1.0) == pytest.approx(0.0)
 

@@ -67,7 +67,7 @@ def test_a_study_asks_every_person_once_and_finds_the_variance() -> None:
     assert (odd.mean.n, odd.variance.n) == (452, 451)  # halves of 903 are rounded up, and nobody is asked twice
 
 
-def test_people_stand_for_their_data() -> None:
+def test_people_follow_their_data() -> None:
     numbers = Numbers(np.array([1, 3]), "by hand", stand_in=False, name="waiting", lo=10.0, hi=20.0, unit="minutes")
     people = People("waiting", numbers, 4, 8_000)
     assert people.held.tolist() == [1000, 1000, 3000, 3000]

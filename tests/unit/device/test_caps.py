@@ -27,7 +27,7 @@ def opened(path: Path | None, **caps: Any) -> Ledger:
     return Ledger(path, today=lambda: NOW, **caps)
 
 
-def test_a_ledger_that_is_spent_is_not_opened_with_more(tmp_path: Path) -> None:
+def test_spent_ledger_is_not_opened_with_larger_caps(tmp_path: Path) -> None:
     """The same file was refused with a lifetime of 1, and accepted with one of 30."""
     path = tmp_path / "ledger"
     opened(path, lifetime=1.0).spend("a", ONE)
@@ -64,14 +64,14 @@ def test_one_error_names_all_caps_that_are_larger(tmp_path: Path) -> None:
     assert "delta: expected at most 0, the cap that this ledger keeps, got 0.1" in str(caught.value)
 
 
-def test_a_cap_per_day_where_there_is_none_lowers(tmp_path: Path) -> None:
+def test_new_daily_cap_counts_as_lowering(tmp_path: Path) -> None:
     ledger = opened(tmp_path / "ledger", lifetime=2.0)
     opened(tmp_path / "ledger", per_day=0.5)
     with pytest.raises(BudgetError, match=r"daily budget of 0\.5"):
         ledger.spend("a", ONE)
 
 
-def test_what_another_process_lowers_or_raises_counts_at_once(tmp_path: Path) -> None:
+def test_caps_changed_by_another_process_apply_at_once(tmp_path: Path) -> None:
     first, other = (opened(tmp_path / "ledger", lifetime=1.0) for _ in range(2))
     opened(tmp_path / "ledger", lifetime=0.5)
     with pytest.raises(BudgetError, match=r"lifetime budget of 0\.5"):
@@ -116,7 +116,7 @@ def test_a_raise_is_recorded_with_its_day_and_moves_no_other_day(tmp_path: Path,
         ({"delta": 1.0}, "delta"),
     ],
 )
-def test_what_does_not_raise_is_refused(tmp_path: Path, raised: dict[str, Any], message: str) -> None:
+def test_raise_caps_refuses_changes_that_raise_nothing(tmp_path: Path, raised: dict[str, Any], message: str) -> None:
     ledger = opened(tmp_path / "ledger", lifetime=1.0)
     whole = (tmp_path / "ledger").read_bytes()
     with pytest.raises(ParameterError, match=message):

@@ -106,7 +106,7 @@ def test_records_sets_and_public_columns() -> None:
     assert 0 <= int(report.columns["value"][0]) < 5
 
 
-def test_the_errors_of_one_person_speak_of_no_rows() -> None:
+def test_errors_for_one_person_name_no_row() -> None:
     record = Record.of(sex=["f", "m"], age=100)
     survey = Survey(Question(OLH(1.0, 100), Project(record, ("age",))), public=[Public("postage")])
     client = Client(survey, Ledger(lifetime=1.0))
@@ -118,7 +118,7 @@ def test_the_errors_of_one_person_speak_of_no_rows() -> None:
             assert (caught.value.row, caught.value.count) == (None, 1)
 
 
-def test_many_clients_agree_with_theory() -> None:
+def test_estimate_from_many_clients_has_the_declared_error() -> None:
     """4,000 devices, operating-system entropy, one report each: the estimate is where it should be."""
     survey = Survey(GRR(3.0, 4))
     payloads = [Client(survey, Ledger(lifetime=3.0)).answer(value % 2) for value in range(4_000)]
@@ -133,7 +133,7 @@ LASTING = Survey(Rappor(2.0, Categories(["red", "green", "blue"]), instant=(0.25
 
 
 @pytest.mark.parametrize("tree", [lambda one, other: AllOf(one, other), lambda one, other: OneOf((1, one), (2, other))])
-def test_within_a_tree_nothing_of_a_person_would_last(tree: Any) -> None:
+def test_longitudinal_mechanisms_in_a_tree_are_refused(tree: Any) -> None:
     parts = [Question(Rappor(1.0, 10)), Question(Rappor(1.0, 10))]
     survey, ledger = Survey(tree(*parts)), Ledger(lifetime=100.0)
     with pytest.raises(ParameterError, match="one question"):
@@ -165,7 +165,7 @@ def test_a_longitudinal_answer_is_paid_once_and_reported_afresh_also_after_a_res
     assert [int(report.columns["public.day"][0]) for _, report in decoded] == list(range(6))
 
 
-def test_the_reports_of_one_memo_average_to_it_and_to_no_more() -> None:
+def test_repeated_reports_average_to_the_permanent_step() -> None:
     """Over many days the collector learns the permanent bits. These are what was paid for."""
     ledger = Ledger(lifetime=2.0)
     client = Client(LASTING, ledger)

@@ -32,7 +32,7 @@ veil-ledger 1 3e254440c6ea6657
 """
 
 
-def test_ten_tenths_are_one(tmp_path: Path) -> None:
+def test_ten_charges_of_a_tenth_fit_into_one(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger", lifetime=1.0)
     for _ in range(10):
         ledger.spend("t", TENTH)
@@ -73,7 +73,7 @@ def test_no_ratio_above_that_of_the_lifetime_is_granted(lifetime: float) -> None
                     ledger.spend("t", rest)
 
 
-def test_a_budget_beyond_every_epsilon_adds_up_too() -> None:
+def test_very_large_budgets_add_up() -> None:
     ledger = Ledger(lifetime=1000.0)
     for _ in range(25):
         ledger.spend("t", Guarantee.of(40.0))
@@ -105,7 +105,7 @@ def test_days_and_a_clock_that_was_set_back(tmp_path: Path) -> None:
         ledger.spend("e", TENTH)
 
 
-def test_a_restart_remembers(tmp_path: Path) -> None:
+def test_charges_survive_a_restart(tmp_path: Path) -> None:
     Ledger(tmp_path / "ledger", lifetime=1.0).spend("t", GRR(0.7, 2).guarantee, note="memo")
     again = Ledger(tmp_path / "ledger", lifetime=1.0)
     assert [charge.note for charge in again.charges] == ["memo"]
@@ -114,7 +114,7 @@ def test_a_restart_remembers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("guarantee", [Guarantee(None), Guarantee(Fraction(2), delta=Fraction(1, 10**9))])
-def test_what_promises_nothing_is_refused(guarantee: Guarantee) -> None:
+def test_charges_without_a_guarantee_are_refused(guarantee: Guarantee) -> None:
     ledger = Ledger(lifetime=10.0)
     with pytest.raises(BudgetError):
         ledger.spend("t", guarantee)
@@ -141,7 +141,7 @@ def test_deltas_add_up_exactly_and_outlive_a_restart(tmp_path: Path) -> None:
     assert len(again.charges) == 5
 
 
-def test_a_delta_pays_for_no_epsilon() -> None:
+def test_delta_does_not_pay_for_epsilon() -> None:
     ledger = Ledger(lifetime=0.5, delta=0.5)
     with pytest.raises(BudgetError, match="lifetime budget"):
         ledger.spend("t", Guarantee(Fraction(2), delta=Fraction(1, 10)))
@@ -265,7 +265,7 @@ SPENDER = """
 
 
 @pytest.mark.parametrize("pause", [0.05, 0.13, 0.31])
-def test_killed_while_writing_nothing_granted_is_lost(tmp_path: Path, pause: float) -> None:
+def test_kill_while_writing_loses_no_granted_charge(tmp_path: Path, pause: float) -> None:
     path = tmp_path / "ledger"
     script = textwrap.dedent(SPENDER)
     process = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
@@ -423,7 +423,7 @@ def test_moving_the_clock_back_never_returns_budget(steps: list[tuple[str, int]]
     assert all(count <= 2 for count in by_day.values())
 
 
-def test_a_move_that_forgot_later_days_would_be_seen() -> None:
+def test_rival_that_forgets_later_days_is_caught() -> None:
     """The rival of the property: with charges counted on their own day alone, a move returns budget at once."""
     device = Clocked(None)
     device.day = date(2026, 11, 20)

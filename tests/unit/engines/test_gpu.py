@@ -16,7 +16,6 @@ from tests.support.numpy_device import NumpyDevice, paired
 
 from veil import OLH, Bits
 from veil.engines import gpu
-from veil.engines import gpu as launching
 from veil.engines.gpu import KERNELS, TILE, GpuCounter, source
 from veil.kernels.parallel import CountingDevice, Hashed, counting_on, dispatch_count_hashed
 from veil.mechanisms import LinearHashing
@@ -61,7 +60,7 @@ def device(request: pytest.FixtureRequest) -> CountingDevice:
 
 @pytest.mark.parametrize("buckets", RANGES)
 @pytest.mark.parametrize(("n", "candidates"), [(1, 1), (TILE, 16), (TILE + 1, 333), (3001, 67)])
-def test_counts_are_those_of_the_loops(device: CountingDevice, buckets: int, n: int, candidates: int) -> None:
+def test_counts_match_the_compiled_loops(device: CountingDevice, buckets: int, n: int, candidates: int) -> None:
     given, weights = made(n, buckets, candidates), weights_of(n)
     np.testing.assert_array_equal(device.count_hashed(given, None), dispatch_count_hashed(given, None))
     np.testing.assert_array_equal(device.count_hashed(given, weights), dispatch_count_hashed(given, weights))
@@ -69,7 +68,7 @@ def test_counts_are_those_of_the_loops(device: CountingDevice, buckets: int, n: 
 
 
 @pytest.mark.parametrize("buckets", [3, 1_000_003])
-def test_values_that_are_held_are_found(device: CountingDevice, buckets: int) -> None:
+def test_supports_of_held_values(device: CountingDevice, buckets: int) -> None:
     # random candidates of a wide range support nothing: here every report supports its own
     oracle = OLH(3.0, 5000, hash_range=buckets)
     values = np.arange(700) % 50
@@ -80,7 +79,7 @@ def test_values_that_are_held_are_found(device: CountingDevice, buckets: int) ->
     assert found.sum() > 0
 
 
-def test_nothing_and_nobody(device: CountingDevice) -> None:
+def test_counts_without_reports_or_candidates_are_empty(device: CountingDevice) -> None:
     for n, candidates in ((0, 5), (5, 0), (0, 0)):
         given = made(n, 4, candidates)
         assert device.count_hashed(given, None).tolist() == [0] * candidates
@@ -88,7 +87,7 @@ def test_nothing_and_nobody(device: CountingDevice) -> None:
         assert device.joint_hashed(given, made(n, 4, 3)).shape == (candidates, 3, 2, 2)
 
 
-def test_short_seeds(device: CountingDevice) -> None:
+def test_counts_with_short_seeds(device: CountingDevice) -> None:
     oracle = OLH(1.0, 1001, seed_bytes=4)
     columns = oracle.randomize(np.arange(2000) % 1001).columns
     with counting_on(device):
@@ -108,13 +107,13 @@ def test_every_kernel_is_used_and_right(monkeypatch: pytest.MonkeyPatch, weighte
         assert driver.launched[-1].endswith(f"_{each}")
 
 
-def test_pieces_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_in_pieces_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     given, weights = made(3000, 4, 100), weights_of(3000)
-    monkeypatch.setattr(launching, "_REPORTS", 1024)
-    monkeypatch.setattr(launching, "_CANDIDATES", 33)
-    monkeypatch.setattr(launching, "_BITS", 100_000)
-    monkeypatch.setattr(launching, "_CELLS", 200)
-    monkeypatch.setattr(launching, "_COUNTER", 2500)
+    monkeypatch.setattr(gpu, "_REPORTS", 1024)
+    monkeypatch.setattr(gpu, "_CANDIDATES", 33)
+    monkeypatch.setattr(gpu, "_BITS", 100_000)
+    monkeypatch.setattr(gpu, "_CELLS", 200)
+    monkeypatch.setattr(gpu, "_COUNTER", 2500)
     device = compiled(blocks=7)
     np.testing.assert_array_equal(device.count_hashed(given, None), dispatch_count_hashed(given, None))
     np.testing.assert_array_equal(device.count_hashed(given, weights), dispatch_count_hashed(given, weights))
@@ -143,7 +142,7 @@ def cosets(device: CountingDevice, oracle: LinearHashing, prefixes: int) -> tupl
 
 
 @pytest.mark.parametrize(("prime", "suffix"), [(2, 5), (3, 1), (3, 7), (7, 6), (61, 7), (257, 3)])
-def test_cosets_are_those_of_the_transform(device: CountingDevice, prime: int, suffix: int) -> None:
+def test_coset_counts_match_the_transform(device: CountingDevice, prime: int, suffix: int) -> None:
     oracle = LinearHashing(1.0, Bits(suffix + 2), hash_range=prime, suffix=suffix)
     found, expected = cosets(device, oracle, 4)
     np.testing.assert_array_equal(found, expected)
@@ -153,7 +152,7 @@ def test_cosets_are_those_of_the_transform(device: CountingDevice, prime: int, s
 def test_a_field_too_large_for_the_device_stays_on_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled().decodes(7, 7**7)
     assert not compiled().decodes(65521, 65521)
-    monkeypatch.setattr(launching, "_CELLS", 60)
+    monkeypatch.setattr(gpu, "_CELLS", 60)
     driver = Compiled()
     np.testing.assert_array_equal(*cosets(GpuCounter(driver), LinearHashing(1.0, Bits(5), hash_range=3, suffix=4), 2))
     assert not driver.launched
@@ -169,7 +168,7 @@ RIVALS = [
 
 
 @pytest.mark.parametrize("changed", RIVALS)
-def test_rivals_are_caught(changed: tuple[str, str]) -> None:
+def test_changed_kernels_are_caught(changed: tuple[str, str]) -> None:
     device = compiled(4, changed)
     same = []
     for buckets in (4, 2**31):
@@ -182,7 +181,7 @@ def test_rivals_are_caught(changed: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
-def test_it_compiles_for_gpus(compiler: str, chip: str, tmp_path: Path) -> None:
+def test_kernels_compile_for_gpus(compiler: str, chip: str, tmp_path: Path) -> None:
     if compiler == "nvrtc":
         assert compiled_by_nvrtc(chip)
         return

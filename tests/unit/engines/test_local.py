@@ -29,7 +29,7 @@ def reports() -> Any:
     return SURVEY.randomize(np.arange(PEOPLE) % 5, SeededForExperiments(1), public)
 
 
-def test_ranges_are_those_picked_by_hand() -> None:
+def test_ranges_select_the_same_reports_as_a_mask() -> None:
     everybody = reports()
     inside = (AGES >= 18) & (AGES <= 30)
     some = MemoryCollection(SURVEY, [everybody[:700], everybody[700:]]).where(age=(18, 30))
@@ -41,7 +41,7 @@ def test_ranges_are_those_picked_by_hand() -> None:
     assert some.fingerprint != MemoryCollection(SURVEY, everybody).where(age=(18, 31)).fingerprint
 
 
-def test_weights_are_a_column() -> None:
+def test_weights_from_a_public_column() -> None:
     everybody = reports()
     found = MemoryCollection(SURVEY, [everybody[:700], everybody[700:]]).tally(weights="spent")
     assert found == SURVEY.tally(everybody, weights=np.arange(PEOPLE) - 700)
@@ -57,12 +57,12 @@ def test_weights_are_a_column() -> None:
         ({"age": (1, 2.5)}, "two integers"),
     ],
 )
-def test_ranges_that_are_refused(ranges: Any, expected: str) -> None:
+def test_bad_ranges_are_refused(ranges: Any, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         MemoryCollection(SURVEY, reports()).where(**ranges)
 
 
-def test_fakes_have_no_ranges() -> None:
+def test_ranges_of_reports_with_fakes_are_refused() -> None:
     survey = Survey(GRR(1.0, 5))
     with pytest.raises(InputError, match="fakes"):
         MemoryCollection(survey, survey.randomize([1, 2, 3], SeededForExperiments(1)), fakes=1).where(age=(1, 2))

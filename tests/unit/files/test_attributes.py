@@ -1,57 +1,18 @@
-"""Attributes of records: from a text on the command line, and from the columns of a file."""
+"""Attributes of records and facts about columns, read off files."""
 
 from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veil import Categories, Integers, Interval
-from veil.domain import Domain
-from veil.errors import EmptyError, InputError, ParameterError
+from veil import Categories, Integers
+from veil.errors import EmptyError, InputError
 from veil.files import read_attributes
-from veil.planning.domains import attribute
-
-YEAR_1990: Any = dt.date(1990, 1, 1)
-YEAR_2000: Any = dt.date(2000, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "domain"),
-    [
-        ("sex=f,m", "sex", Categories(["f", "m"])),
-        (" drink = tea, green tea ", "drink", Categories(["tea", "green tea"])),
-        ("stars=1,2,5", "stars", Categories([1, 2, 5])),
-        ("zip=007,010", "zip", Categories(["007", "010"])),
-        ("smokes=2", "smokes", Categories.range(2)),
-        ("age=18..99", "age", Integers(18, 99)),
-        ("degrees=-40..-1", "degrees", Integers(-40, -1)),
-        ("age=0..100/10", "age", Interval(0, 100, cells=10)),
-        ("height=1.5..2.1/6", "height", Interval(1.5, 2.1, cells=6)),
-        ("born=1990-01-01..2000-01-01/10", "born", Interval(YEAR_1990, YEAR_2000, cells=10)),
-        ("a=b=c,d", "a", Categories(["b=c", "d"])),
-    ],
-)
-def test_an_attribute_in_words(text: str, name: str, domain: Domain) -> None:
-    assert attribute(text) == (name, domain)
-
-
-@pytest.mark.parametrize(
-    "text", ["sex", "=f,m", "sex=", "sex=f", "sex=f,,m", "age=..", "age=1..x", "age=a..b/3", "age=0..9/x"]
-)
-def test_an_attribute_that_says_nothing(text: str) -> None:
-    with pytest.raises(InputError, match="an attribute is NAME=VALUES: labels as in sex=f,m"):
-        attribute(text)
-
-
-@pytest.mark.parametrize("text", ["age=99..18", "age=5..5/10", "age=0..9/0", "smokes=0", "sex=f,f"])
-def test_an_attribute_that_cannot_be(text: str) -> None:
-    with pytest.raises(ParameterError):
-        attribute(text)
+from veil.files.attributes import read_facts
 
 
 def table(path: Path, text: str) -> Path:
@@ -59,7 +20,7 @@ def table(path: Path, text: str) -> Path:
     return path
 
 
-def test_columns_of_a_text_file(tmp_path: Path) -> None:
+def test_attributes_of_a_text_file(tmp_path: Path) -> None:
     rows = [f"{17 + i % 40},{'fm'[i % 2]},0{i % 3},{i % 3 * 2},{['yes', ''][i % 2]},NA" for i in range(200)]
     file = table(tmp_path / "people.csv", "\n".join(["age,sex,zip,stars,agreed,country", *rows]))
     assert read_attributes(file, ["sex", "age", "zip", "stars", "agreed", "country"]) == {
@@ -73,7 +34,7 @@ def test_columns_of_a_text_file(tmp_path: Path) -> None:
     assert list(read_attributes(file, ["age"])) == ["age"]
 
 
-def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
+def test_attributes_of_a_parquet_file(tmp_path: Path) -> None:
     file = tmp_path / "people.parquet"
     columns = {
         "age": pa.array(range(30), pa.int8()),
@@ -119,6 +80,42 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
         ("a,b\n,1\n" + "\n".join(f"{i},1" for i in range(20)), InputError, "column a has empty cells"),
     ],
 )
-def test_files_that_give_no_attributes(tmp_path: Path, text: str, error: type[Exception], said: str) -> None:
+def test_attributes_refuse_unsuitable_files(tmp_path: Path, text: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         read_attributes(table(tmp_path / "people.csv", text), ["a"])
+
+
+def test_facts_of_a_text_file(tmp_path: Path) -> None:
+    rows = ["a,b,c,d,e", "1,2.50,007,2026-01-31,x", "-3,1e3,012,2026-02-01T10:00:00,", "12,4,1,2026-01-01,y"]
+    path = table(tmp_path / "people.csv", "\n".join(rows))
+    found = read_facts(path, "abcde")
+    assert [found[name].kind for name in "abcde"] == ["numbers", "numbers", "labels", "times", "labels"]
+    assert (found["a"].low, found["a"].high, found["a"].whole) == (-3.0, 12.0, True)
+    assert (found["b"].high, found["b"].decimals) == (1000.0, 1)
+    assert found["d"].first is not None
+    assert (found["d"].first.date(), found["d"].days) == (dt.date(2026, 1, 1), False)
+    assert (found["e"].labels, found["e"].missing) == ({"x", "y"}, True)
+
+
+def test_facts_of_a_parquet_file(tmp_path: Path) -> None:
+    columns = {
+        "flag": [True, False],
+        "day": [dt.date(2026, 1, 1), dt.date(2026, 1, 9)],
+        "price": [0.25, 12.5],
+        "time": [dt.time(1), None],
+    }
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table(columns), path)
+    found = read_facts(path, ["flag", "day", "price"])
+    assert [found[name].kind for name in found] == ["labels", "times", "numbers"]
+    assert (found["price"].decimals, found["day"].days) == (2, True)
+    assert read_facts(path, ["time"])["time"].kind == "labels"
+
+
+def test_facts_refuse_files_without_people_or_values(tmp_path: Path) -> None:
+    empty = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), empty)
+    with pytest.raises(EmptyError, match="holds no people"):
+        read_facts(empty, ["a"])
+    with pytest.raises(EmptyError, match="column a is empty"):
+        read_facts(table(tmp_path / "people.csv", "a,b\n,1"), ["a"])

@@ -66,7 +66,7 @@ def test_a_study_is_as_if_planned_with_the_other_epsilon(made: Callable[[float],
     assert at_epsilon(found, 0.5) == made(0.5)
 
 
-def test_all_kinds_of_studies_are_tried() -> None:
+def test_examples_cover_all_kinds_of_studies() -> None:
     assert {made(1.0).kind for made in STUDY_OF} >= set(STUDIES)
 
 
@@ -78,14 +78,14 @@ def test_a_mechanism_is_as_if_made_with_the_other_epsilon(name: str) -> None:
     assert at_epsilon(Questions(Survey(kind(1.0, domain))), 2.0) == Questions(Survey(kind(2.0, domain)))
 
 
-def test_what_was_chosen_otherwise_stays() -> None:
+def test_explicit_arguments_stay_at_another_epsilon() -> None:
     kept = at_epsilon(PEM(0.5, Bits(32), 4, last=7), 3.0)
     assert (kept.last, kept.fit) == (7, True)
     changed = at_epsilon(Histogram(OLH(1.0, 100, hash_range=2)), 3.0)
     assert changed.oracle == OLH(3.0, 100, hash_range=2)
 
 
-def test_what_cannot_be_changed_is_refused() -> None:
+def test_at_epsilon_refuses_studies_that_must_be_planned_again() -> None:
     with pytest.raises(InputError, match="plan it again"):
         at_epsilon(Questions(Survey(AllOf(GRR(1.0, 3), GRR(1.0, 3)))), 2.0)
     view = SampleItem(Items(5), 3)

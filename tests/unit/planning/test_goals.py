@@ -17,7 +17,6 @@ from veil.mechanisms import GRR, FrequencyOracle, Piecewise, SquareWave
 from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.numeric import Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.planning import GOALS, Choice, Wishes, goal_of, plan
-from veil.planning.domains import between, items_of, labelled
 from veil.study import STUDIES, study_from_json
 
 HELD = Interval(0, 1)
@@ -52,7 +51,7 @@ def test_every_goal_explains_its_choice_and_gives_a_study_that_can_be_written(ki
 
 
 @pytest.mark.parametrize("kind", GOALS)
-def test_a_named_way_is_taken_and_a_name_that_there_is_not_refused(kind: str) -> None:
+def test_named_method_is_chosen_and_unknown_name_refused(kind: str) -> None:
     for option in plan(kind, WISHES[kind]).options:
         named = wished(kind, method=option.name.upper())
         assert (named.taken.name, named.study) == (option.name, option.study)
@@ -67,7 +66,7 @@ def _size(option: Any) -> int:
     return int(option.report_bytes)
 
 
-def test_what_is_wished_for_is_checked() -> None:
+def test_wishes_are_checked() -> None:
     for bad in (0, -1, True, 2.5):
         with pytest.raises(ParameterError):
             Wishes(1.0, users=bad)  # type: ignore[arg-type]
@@ -106,7 +105,7 @@ def test_a_distribution_is_asked_for_through_square_wave_if_it_fits() -> None:
     assert plan("numbers", Wishes(1.0, HELD, 500, buckets=16)) == choice  # made-up people are the same ones
 
 
-def test_the_error_of_a_range_is_what_it_says() -> None:
+def test_predicted_range_error_halves_for_four_times_the_people() -> None:
     few, many = (plan("numbers", Wishes(1.0, HELD, users, "Hierarchy", buckets=64)) for users in (20_000, 80_000))
     ratio = few.taken.error("range's error") / many.taken.error("range's error")
     assert 1.4 < ratio < 2.8  # half, for four times the people
@@ -130,14 +129,14 @@ def test_numbers_have_an_error_on_smooth_data_and_one_on_any() -> None:
     assert plan("numbers", Wishes(2.0, HELD, 500, "Binning", buckets=16, rough=True)).taken.name == "Binning"
 
 
-def test_rough_numbers_without_room_for_a_hierarchy() -> None:
+def test_rough_numbers_where_a_hierarchy_does_not_fit() -> None:
     coarse = plan("numbers", Wishes(1.0, Integers(0, 99_999), 5_000, buckets=100, rough=True))
     assert coarse.taken.name == "Binning"
     short = plan("numbers", Wishes(1.0, HELD, 5_000, buckets=64, rough=True, max_report_bytes=3))
     assert short.taken.name == "HaarHierarchy"
 
 
-def test_numbers_leave_out_what_a_domain_is_beyond() -> None:
+def test_numbers_leave_out_methods_that_cannot_serve_the_domain() -> None:
     coarse = plan("numbers", Wishes(1.0, Integers(0, 99_999), 500, buckets=100))
     assert [option.name for option in coarse.options] == ["SquareWave", "Binning"]
     with pytest.raises(ParameterError, match="leave `buckets` out"):
@@ -254,27 +253,9 @@ def test_any_kind_of_study_is_planned_from_its_parameters() -> None:
         ("two-phase-variance", Wishes(1.0, HELD, method="OLH"), "the name of a MeanMechanism"),
     ],
 )
-def test_what_a_study_lacks_is_said(kind: str, wishes: Wishes, said: str) -> None:
+def test_missing_parameters_of_a_study_are_named(kind: str, wishes: Wishes, said: str) -> None:
     with pytest.raises(InputError, match=said):
         plan(kind, wishes)
-
-
-# -- what people hold, and GRR or OLH ----------------------------------------------------------------------------------
-
-
-def test_what_people_hold_is_read_from_words() -> None:
-    assert labelled("tea, coffee") == Categories(["tea", "coffee"])
-    assert items_of(["1", "-2"]) == Items(Categories([1, -2]))
-    assert items_of(["1", "b"]) == Items(Categories(["1", "b"]))
-    assert between("0", "250000") == Interval(0, 250_000)
-    days = between("2026-01-01", "2027-01-01", buckets=365)
-    assert isinstance(days, Interval)
-    assert days.cells % 365 == 0
-    for bad in (["x", "1"], ["2026-01-01", "5"], ["1.5", "3"]):
-        with pytest.raises(InputError):
-            between(*bad, integers=bad[0] == "1.5")
-    with pytest.raises(InputError, match="two commas"):
-        labelled("tea,,coffee")
 
 
 def test_direct_or_hashed_is_the_one_with_the_smaller_variance() -> None:

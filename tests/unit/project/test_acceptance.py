@@ -44,7 +44,7 @@ def test_a_sample_passes_for_a_sample_only(folder: Path) -> None:
     assert frame.passed("toy", full=False)  # all of it serves as a sample
 
 
-def test_what_other_code_measured_and_what_failed_is_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_steps_and_steps_of_other_code_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not frame.run_here("wrong", full=False)
     assert not frame.passed("wrong", full=False)
     assert frame.run_here("toy", full=False)
@@ -52,7 +52,7 @@ def test_what_other_code_measured_and_what_failed_is_run_again(folder: Path, mon
     assert not frame.passed("toy", full=False)
 
 
-def test_the_page_says_what_was_sampled(folder: Path) -> None:
+def test_page_names_sampled_steps(folder: Path) -> None:
     for full in (False, True):
         frame.run_here("toy", full)
     frame.run_here("wrong", full=False)
@@ -62,7 +62,7 @@ def test_the_page_says_what_was_sampled(folder: Path) -> None:
     assert "| a number | 4 | at most 3 |" in page
 
 
-def test_the_rest_is_estimated_from_what_steps_took(folder: Path) -> None:
+def test_remaining_time_follows_durations_of_steps(folder: Path) -> None:
     progress = frame.Progress(["toy", "wrong"], full=False)
     assert progress.remaining() == 10  # two at a time
     progress.done("toy")
@@ -101,7 +101,7 @@ def test_a_step_that_runs_tests_names_those_that_fail(tmp_path: Path, capfd: pyt
     assert ran(tmp_path, "test_toy.py", "toys", "-k", "neither") == ([("toys", "failed before any test", "all")], False)
 
 
-def test_load_is_judged_by_errors_slow_turns_and_memory() -> None:
+def test_load_report_checks_errors_slow_turns_and_memory() -> None:
     def judged(slow: int, statuses: dict[str, int] | None = None, megabytes: tuple[int, ...] = ()) -> bool:
         before = Turn([1.0] * 100, Counter({"200": 1}))
         after = [Turn([1.2 if i < slow else 1.05] * 100, Counter(statuses or {"200": 1, "422": 1})) for i in range(5)]

@@ -31,7 +31,7 @@ PUBLIC = {
 }  # fmt: skip
 
 
-def test_the_public_names_are_pinned() -> None:
+def test_public_names_are_pinned() -> None:
     assert set(veil.__all__) == PUBLIC
     for name in veil.__all__:
         assert getattr(veil, name) is not None
@@ -40,7 +40,7 @@ def test_the_public_names_are_pinned() -> None:
     assert set(veil.__all__) <= set(dir(veil))
 
 
-def test_the_names_stay_callable_whatever_is_imported_first() -> None:
+def test_public_names_stay_callable_in_any_import_order() -> None:
     code = "import veil.simulation, veil.planning, veil.reports.tally, veil; assert callable(veil.simulate); veil.merge"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -55,7 +55,7 @@ def test_every_registered_mechanism_conforms(kind: type[object], name: str, rule
 
 
 @pytest.mark.parametrize("name", list(veil.MECHANISMS))
-def test_a_mechanism_has_its_five_places(name: str) -> None:
+def test_every_mechanism_has_vectors_a_page_and_a_changelog_entry(name: str) -> None:
     kind = veil.MECHANISMS[name]
     module = Path(sys.modules[kind.__module__].__file__ or "")
     assert module.parent.name == "mechanisms"

@@ -49,7 +49,7 @@ def sides(tmp_path: Path) -> tuple[Side, Side]:
     return fast, slow
 
 
-def test_a_side_that_sleeps_is_worse(sides: tuple[Side, Side]) -> None:
+def test_slower_side_is_worse(sides: tuple[Side, Side]) -> None:
     rows = {row.what: row for row in compare(*sides, [Wanted("toy")], Setting())}
     assert {what: row.verdict for what, row in rows.items()} == {
         "work": "worse",
@@ -68,7 +68,7 @@ def test_a_side_that_sleeps_is_worse(sides: tuple[Side, Side]) -> None:
     console.print(table(list(rows.values()), "abc1234"))
 
 
-def test_the_other_way_it_is_better(sides: tuple[Side, Side]) -> None:
+def test_faster_side_is_better(sides: tuple[Side, Side]) -> None:
     wanted = [Wanted.parse("toy:wor"), Wanted.parse("toy:orient")]
     rows = compare(*reversed(sides), wanted, Setting(), runs=2)
     assert [(row.what, row.verdict) for row in rows] == [("work", "better"), ("for orientation", "better")]
@@ -89,11 +89,11 @@ def test_rows_of_a_group_that_cannot_be_imported_are_not_compared(sides: tuple[S
         ([1.04, 1.04, 1.04, 1.04, 0.5], "better"),
     ],
 )
-def test_worse_is_by_three_per_cent_in_four_of_five_runs(ratios: list[float], verdict: str) -> None:
+def test_worse_means_three_per_cent_in_four_of_five_runs(ratios: list[float], verdict: str) -> None:
     assert Comparison("toy", "work", True, ratios).verdict == verdict
 
 
-def test_a_row_is_measured_when_its_outcome_is_asked_for() -> None:
+def test_rows_are_measured_lazily() -> None:
     runs = list[str]()
 
     def run(name: str, cost: float) -> float:

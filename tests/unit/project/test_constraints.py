@@ -90,7 +90,7 @@ def test_ci_tests_the_versions_of_the_file() -> None:
     assert {name: version(name) for name in installed()} == {name: named[name] for name in installed()}
 
 
-def test_the_pythons_are_those_of_the_project() -> None:
+def test_listed_pythons_match_the_project() -> None:
     classified = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: Python :: 3\.", line)]
     assert tuple(classified) == PYTHONS
 
@@ -108,13 +108,13 @@ def test_versions_that_differ_between_pythons_get_markers() -> None:
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.parametrize(("given", "said"), [([], True), (["CONSTRAINTS="], False)])
-def test_make_installs_with_it(tmp_path: Path, given: list[str], said: bool) -> None:
+def test_make_installs_with_the_constraints_file(tmp_path: Path, given: list[str], said: bool) -> None:
     command = ["make", "--dry-run", "--no-print-directory", "setup", f"VENV={tmp_path}", *given]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     assert (" --constraint constraints.txt --editable '.[dev]'" in done.stdout) is said
 
 
-def test_ci_and_the_image_install_with_it() -> None:
+def test_ci_and_image_install_with_the_constraints_file() -> None:
     assert "make test CONSTRAINTS=constraints.txt ARGS=--record-durations\n" in (ROOT / ".ci/run").read_text(
         encoding="utf-8"
     )

@@ -37,7 +37,7 @@ def test_a_run_replaces_the_files_that_it_ran(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", [None, "", "[]", "{}", '{"files": [], "slow": {}}', '{"files": {"a": "b"}, "slow": {}}']
 )
-def test_a_missing_or_damaged_record_says_nothing(tmp_path: Path, text: str | None) -> None:
+def test_missing_or_damaged_record_is_empty(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "durations.json"
     if text is not None:
         path.write_text(text)

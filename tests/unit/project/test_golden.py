@@ -37,12 +37,12 @@ def test_table_3_2(method: str) -> None:
         assert f"{50_000 * BUILDERS[method](epsilon, size).variance(50_000):.2f}" == value
 
 
-def test_table_3_2_is_whole() -> None:
+def test_table_3_2_is_complete() -> None:
     assert {row["method"] for row in ROWS} == {*BUILDERS, "OLH"}
     assert len(ROWS) == 12 + 6 * 4
 
 
-def test_table_3_2_olh_pins_the_formula_and_the_oracle_tells_the_truth() -> None:
+def test_table_3_2_olh_has_the_formula_and_the_oracle_its_own_variance() -> None:
     assert len(rows("OLH")) == 4
     integer_range = {0.5: 15.82, 1.0: 3.69, 2.0: 0.72, 4.0: 0.08}
     for epsilon, size, value in rows("OLH"):

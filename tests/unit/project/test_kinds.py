@@ -88,7 +88,7 @@ def test_reading_a_study_imports_its_package_only() -> None:
     assert len(output.stdout.splitlines()) == 6
 
 
-def test_a_kind_of_ones_own_is_added_with_its_class() -> None:
+def test_registered_kind_is_added_with_its_class() -> None:
     kinds: Kinds[Any] = Kinds({"mean": "veil.results.mean:Mean"})
     kinds["own"] = dict
     assert list(kinds) == ["mean", "own"]

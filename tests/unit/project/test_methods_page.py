@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "post-processing.md"
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_page_has_a_true_row_for_every_method(name: str) -> None:
+def test_page_has_a_correct_row_for_every_method(name: str) -> None:
     method = METHODS[name]
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{name}` |")]
     assert len(rows) == 1
@@ -27,7 +27,7 @@ def test_the_page_has_a_true_row_for_every_method(name: str) -> None:
     assert bias == method.bias
 
 
-def test_the_papers_eleven_come_first() -> None:
+def test_methods_of_the_paper_come_first() -> None:
     assert tuple(METHODS)[: len(PAPER_METHODS)] == PAPER_METHODS
 
 
@@ -40,7 +40,7 @@ def test_a_method_is_the_same_by_name_and_by_function() -> None:
             assert estimate.post(name).frequencies.tolist() == function(estimate).frequencies.tolist()
 
 
-def test_the_command_line_lists_them() -> None:
+def test_veil_post_lists_all_methods() -> None:
     listed = CliRunner().invoke(app, ["post", "--json"])
     assert [method["name"] for method in json.loads(listed.stdout)["methods"]] == list(METHODS)
     one = CliRunner().invoke(app, ["post", "norm-sub"])

@@ -112,7 +112,7 @@ def test_answers_over_time_are_reproduced(person: Json, monkeypatch: pytest.Monk
     assert normative.hex() == first["report"]
 
 
-def test_the_cases_cover_what_they_say() -> None:
+def test_vectors_cover_all_layouts_and_widths() -> None:
     """Both layouts of a subset, one and two bytes, widths that are no multiples of 8 or 64; waves of all widths."""
     columns = [column for name in GOOD for vector in read(name)["surveys"] for column in vector["columns"]]
     assert {column["name"] for column in columns} >= {"value", "bits", "seed", "bucket", "subset", "choice", "0.bits"}
@@ -122,7 +122,7 @@ def test_the_cases_cover_what_they_say() -> None:
     assert {column["width"] for column in columns if column["name"] == "cell"} == {1, 2, 4, 8}
 
 
-def test_containers() -> None:
+def test_batches_and_tallies_are_reproduced() -> None:
     vector = read("containers")
     survey = Survey.from_json(vector["task"])
     batch, tally = bytes.fromhex(vector["batch"]), bytes.fromhex(vector["tally"])
@@ -135,7 +135,7 @@ def test_containers() -> None:
     assert encode_tally(decode_tally(survey, again)) == again
 
 
-def test_tallies_of_some_questions() -> None:
+def test_tallies_of_selected_questions_are_reproduced() -> None:
     vector = read("some-questions")
     survey = Survey.from_json(vector["task"])
     reports = decode_batch(survey, bytes.fromhex(vector["batch"]))
@@ -147,7 +147,7 @@ def test_tallies_of_some_questions() -> None:
 
 
 @pytest.mark.parametrize("vector", read("rings")["surveys"], ids=lambda vector: vector["name"])
-def test_rings(vector: Json) -> None:
+def test_ring_elements_are_reproduced(vector: Json) -> None:
     survey = Survey.from_json(vector["task"])
     ring, layout = ring_of(survey, vector["bits"]), survey.layout
     assert survey.task == vector["task_id"]
@@ -191,7 +191,7 @@ def test_bad_tasks_are_refused(task: None, case: Json) -> None:
         assert type(refused.value).__name__ == case["error"]
 
 
-def test_a_device_opens_and_refuses_what_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_accepts_or_refuses_published_surveys_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """One ledger for all steps: what it saw in earlier ones decides."""
     vectors, ledger = read("published"), Ledger(lifetime=1.0)
     for step in vectors["steps"]:
