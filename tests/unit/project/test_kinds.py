@@ -74,14 +74,15 @@ def test_bands_are_the_classes_that_exist() -> None:
 
 
 def test_reading_a_study_imports_its_package_only() -> None:
-    packages = {place.split(".")[1] for place in STUDIES.places.values()}
-    examples = list({STUDIES.places[study.kind].split(".")[1]: study for study in EVERY}.values())
+    package_of = {kind: place.partition(":")[0].split(".")[1] for kind, place in STUDIES.places.items()}
+    packages = set(package_of.values())
+    examples = list({package_of[study.kind]: study for study in EVERY}.values())
     assert len(examples) == len(packages) == 6
     files = json.dumps([study.to_bytes().decode() for study in examples])
     output = subprocess.run([sys.executable, "-c", READ_EACH], input=files, capture_output=True, text=True, check=True)
     for line in output.stdout.splitlines():
         kind, modules = json.loads(line)
-        own, module = STUDIES.places[kind].split(".")[1], STUDIES.places[kind].split(":")[0]
+        own, module = package_of[kind], STUDIES.places[kind].split(":")[0]
         further = {"marginals"} if own == "sql" else set()  # a table reads marginals with the methods of CALM
         assert module in modules
         assert {name.split(".")[1] for name in modules} & packages == {own, *further}, kind
