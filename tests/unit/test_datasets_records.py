@@ -68,7 +68,7 @@ def test_the_most_frequent_items_are_attributes() -> None:
 
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("most", [2, 3])
-def test_synthetic_records_have_dependent_attributes(loader: Callable[..., Records], most: int) -> None:
+def test_stand_ins_have_attributes_that_depend_on_each_other(loader: Callable[..., Records], most: int) -> None:
     data = loader(most=most)
     assert data.stand_in
     assert set(data.sizes) <= {2, most}
@@ -122,7 +122,7 @@ def test_numbers_are_cut_into_ranges_and_rare_values_merged(folder: Path) -> Non
     assert dict(binary.domain.attributes)["workclass"].decode([0, 1]) == ["a", "other"]
 
 
-def test_not_applicable_is_a_category(folder: Path) -> None:
+def test_what_does_not_apply_is_a_value(folder: Path) -> None:
     data = datasets.us_census(folder)
     parts, columns = dict(data.domain.attributes), dict(zip(data.domain.names, data.codes.T.tolist(), strict=True))
     assert parts["PINCP"].decode(columns["PINCP"]) == ["up to 50,000"] * 3 + ["above 50,000"] * 2

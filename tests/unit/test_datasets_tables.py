@@ -47,7 +47,7 @@ def test_chunks_are_all_people_in_order(some: Tabular) -> None:
 
 
 @pytest.mark.parametrize("source", ["cps", "adult", "acs"])
-def test_synthetic_censuses_have_the_same_columns(source: datasets.Census) -> None:
+def test_stand_ins_of_the_censuses_have_the_same_columns(source: datasets.Census) -> None:
     data = datasets.census_like(source=source, ordinal=(625, 256, 64, 25), categorical=4)
     assert data.stand_in
     assert data.private.sizes[:4] == (625, 256, 64, 25)
@@ -63,12 +63,12 @@ def test_synthetic_censuses_have_the_same_columns(source: datasets.Census) -> No
 @pytest.mark.parametrize(
     "wrong", [{"source": "x"}, {"ordinal": (2,) * 7}, {"categorical": 5}, {"ordinal": (), "categorical": 0}]
 )
-def test_bad_arguments_of_census_like_are_refused(wrong: dict[str, object]) -> None:
+def test_what_cannot_be_made_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"one of|up to 6|between 0 and 4"):
         datasets.census_like(**wrong)  # type: ignore[arg-type]  # what a caller may get wrong
 
 
-def test_synthetic_shop_orders() -> None:
+def test_the_stand_in_of_the_shop() -> None:
     data = datasets.online_retail()
     assert data.stand_in
     assert data.private.domain.names == ("region", "category", "price")

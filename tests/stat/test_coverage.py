@@ -34,7 +34,7 @@ def test_intervals_of_few_people_cover(oracle: PureOracle) -> None:
 
 
 @pytest.mark.parametrize("oracle", [OUE(8.0, 70), OLH(10.0, 70)], ids=str)
-def test_rival_normal_interval_is_caught(oracle: PureOracle) -> None:
+def test_the_normal_interval_is_caught(oracle: PureOracle) -> None:
     for cell, _ in frequency_cells(oracle, HELD, (0.95,), ("normal",)):
         assert cell.fails
         assert cell.coverage < 0.93
@@ -131,7 +131,7 @@ def test_few_runs_that_agree_do_not_fail_a_level_that_holds() -> None:
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_populations_have_their_true_values(name: str) -> None:
+def test_populations_know_their_truth(name: str) -> None:
     people: Population = NUMBERS[name](None).spread(5_000)
     each, rounds = np.repeat(people.values, people.held), np.array(people.rounds)
     assert people.people == len(each) == 5_000

@@ -49,7 +49,7 @@ def test_fewer_buckets_are_sums_and_others_are_cut_in_proportion() -> None:
 
 
 @pytest.mark.parametrize("buckets", [7, 256, 1024])
-def test_rebinning_keeps_the_distribution(buckets: int) -> None:
+def test_any_number_of_buckets_keeps_the_law(buckets: int) -> None:
     data = datasets.flight_times()
     made = data.histogram(buckets)
     assert made.sum() == pytest.approx(1.0)
@@ -62,7 +62,7 @@ def test_rebinning_keeps_the_distribution(buckets: int) -> None:
 # -- people ------------------------------------------------------------------------------------------------------------
 
 
-def test_evenly_spread_people_are_everybody_at_full_size() -> None:
+def test_people_who_stand_for_all_are_all_when_they_are_as_many() -> None:
     data = some([3, 0, 0, 2, 1])
     assert counted(data.spread(6), data, 5).tolist() == data.held.tolist()
     assert counted(data.spread(3), data, 5).sum() == 3
@@ -72,7 +72,7 @@ def test_evenly_spread_people_are_everybody_at_full_size() -> None:
 
 
 @pytest.mark.parametrize("loader", [*LOADERS, datasets.beta_numbers, datasets.bimodal_numbers])
-def test_evenly_spread_people_follow_the_data(loader: Callable[..., Numbers]) -> None:
+def test_people_who_stand_for_all_have_the_law_of_the_data(loader: Callable[..., Numbers]) -> None:
     """No worse than 1 / n in any prefix, where people drawn at random are off by about 0.9 / sqrt(n)."""
     data, n = loader(), 50_000
     truth = data.histogram(256)
@@ -102,7 +102,7 @@ def test_draws_follow_the_histogram() -> None:
 # -- laws --------------------------------------------------------------------------------------------------------------
 
 
-def test_beta_people_follow_their_distribution_and_no_other() -> None:
+def test_beta_is_drawn_from_its_law_and_kept_apart() -> None:
     values = datasets.beta_people(seed=2)
     assert stats.kstest(values, stats.beta(5, 2).cdf).pvalue > ALPHA
     assert stats.kstest(values, stats.beta(5.5, 2).cdf).pvalue < ALPHA
@@ -111,7 +111,7 @@ def test_beta_people_follow_their_distribution_and_no_other() -> None:
     assert np.sort(values) == pytest.approx(data.spread(100_000), abs=2**-16)
 
 
-def test_uniform_and_bimodal_distributions() -> None:
+def test_uniform_and_bimodal_laws() -> None:
     assert set(datasets.uniform_numbers().held.tolist()) == {1024}
     assert set(datasets.uniform_numbers(3, 100).held.tolist()) == {33, 34}
     data = datasets.bimodal_numbers()
@@ -167,7 +167,7 @@ def test_a_folder_without_the_file_is_refused(loader: Callable[..., Numbers], tm
     assert loader().stand_in
 
 
-def test_synthetic_datasets_have_the_size_and_shape_of_the_originals() -> None:
+def test_stand_ins_have_the_size_and_the_character() -> None:
     income, wages, times = datasets.income(), datasets.wages(), datasets.flight_times()
     assert (income.people, wages.people, times.people) == (20_787_122, 177_714, 3_000_000)
     assert all((data.held >= 0).all() for data in (income, wages, times))

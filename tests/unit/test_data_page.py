@@ -12,10 +12,10 @@ from docs.generate_data import files_of, loaders, page, used_by
 from veil.errors import InputError
 from veil_papers import datasets
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_data_page_is_up_to_date() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert page() == (DOCS / "data.md").read_text(encoding="utf-8"), "python docs/generate_data.py"
 
 
@@ -39,7 +39,7 @@ def test_every_reproduction_that_reads_data_is_named() -> None:
     assert used["adult"] == ["marginals"]  # a string "adult" elsewhere does not count
 
 
-def test_checksums_of_the_page_match_the_files(tmp_path: Path) -> None:
+def test_checksums(tmp_path: Path) -> None:
     assert set(datasets.check_files(tmp_path).values()) == {"missing"}
     (tmp_path / "retail.parquet").write_bytes(b"another")
     assert datasets.check_files(tmp_path)["retail.parquet"] == "another"
