@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from veil.cli.crowd import call
 from veil.cli.input import load_tallies
 from veil.cli.output import Document, plain_table, plural, shell_command
-from veil.cli.plan import show_choice
-from veil.cli.results import OutputOptions
+from veil.cli.results import OutputOptions, show_choice
 from veil.cli.values import RandomizedRows, ValueInput
 from veil.comparison import TrueValues
 from veil.domain import Categories
