@@ -1,4 +1,4 @@
-"""Sources: the byte rules, exact distributions, streams that never meet, and enumeration."""
+"""Sources of randomness: byte rules, exact distributions, separate streams, and enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics for distributions of numbers: against plain definitions on a fine grid, against scipy, and against rivals."""
+"""Metrics of distributions of numbers: compared with plain definitions on a fine grid, with scipy, and with rivals."""
 
 from __future__ import annotations
 

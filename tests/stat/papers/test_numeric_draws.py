@@ -1,4 +1,4 @@
-"""The short cuts of the experiments with numbers: what is counted is distributed like the counts of real people."""
+"""Direct draws of counts in the experiments with numbers: they are distributed like the counts of single people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The caps of a ledger: stored when it is created, lowered by opening it, raised by a step of its own and recorded."""
+"""The caps of a ledger: stored at its creation, lowered by opening it, raised only by a separate, recorded step."""
 
 from __future__ import annotations
 

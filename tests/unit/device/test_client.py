@@ -1,4 +1,4 @@
-"""One person's device."""
+"""Clients for one person: reports, charges, repeated answers, and longitudinal mechanisms."""
 
 from __future__ import annotations
 

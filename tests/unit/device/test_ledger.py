@@ -1,4 +1,4 @@
-"""The ledger: caps per day and for life, restarts, kills while writing, damage. When in doubt it refuses."""
+"""The ledger: exact sums, caps per day and for life, restarts, kills while writing, damage, and wrong clocks."""
 
 from __future__ import annotations
 

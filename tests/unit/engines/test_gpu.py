@@ -1,4 +1,4 @@
-"""The GPU's kernels, compiled for this machine, give the integers of the compiled loops, bit for bit."""
+"""The kernels for GPUs, compiled for this machine, give the integers of the compiled loops, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports on one machine: ranges of public columns, weights by a column, files of any kind, and what is refused."""
+"""Collections on one machine: ranges and weights by public columns, and files of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of every goal: what is compared, what is taken and why, and what is refused."""
+"""Plans of every goal: the options, the chosen one and its reason, and refusals."""
 
 from __future__ import annotations
 

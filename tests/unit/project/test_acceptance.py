@@ -1,4 +1,4 @@
-"""The frame of `make acceptance`: what passed on this code is not run again, and a sample is never taken for all."""
+"""`make acceptance`: steps that passed on this code are skipped, and a sample never counts as the whole."""
 
 from __future__ import annotations
 

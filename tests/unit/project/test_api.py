@@ -1,4 +1,4 @@
-"""The public surface: pinned names, light imports, a conformance suite for whatever is registered, docs for each."""
+"""The public API: pinned names, light imports, a conformance suite for registered mechanisms, and a page for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench ARGS='--against COMMIT'`: two checkouts in turns; one that sleeps is found to be worse."""
+"""`make bench ARGS='--against COMMIT'`: two checkouts measured in turns, and the verdict on their difference."""
 
 from __future__ import annotations
 

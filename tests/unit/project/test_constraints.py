@@ -1,4 +1,4 @@
-"""constraints.txt names a tested version of every dependency, and everything is installed with it."""
+"""constraints.txt has a tested version of every dependency, and all installations use it."""
 
 from __future__ import annotations
 

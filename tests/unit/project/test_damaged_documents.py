@@ -1,4 +1,4 @@
-"""Studies and results with any one part missing or replaced are read as they are, or refused with our own error."""
+"""Studies and results with one part missing or replaced are read as they are, or refused with an error of veil."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distribution is `veil-ldp`: nothing asks for `veil`, whose name on the public index is not ours."""
+"""The distribution is `veil-ldp`: no text installs `veil`, a name on the public index that belongs to others."""
 
 from __future__ import annotations
 

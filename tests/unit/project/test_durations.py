@@ -1,4 +1,4 @@
-"""The recorded durations of tests: what a run writes, and what the order of files and the mark `slow` make of it."""
+"""The recorded durations of tests: how a run updates them, and how they order files and mark slow tests."""
 
 from __future__ import annotations
 

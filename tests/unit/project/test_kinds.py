@@ -1,4 +1,4 @@
-"""Tables of kinds: each names every class of its family, and reading a document imports the module of its kind only."""
+"""Tables of kinds: each names every class of its family, and reading a document imports only the module of its kind."""
 
 from __future__ import annotations
 

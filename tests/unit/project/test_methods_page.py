@@ -1,4 +1,4 @@
-"""The page about post-processing says of every method what the method says of itself."""
+"""The page about post-processing describes every method as the method describes itself."""
 
 from __future__ import annotations
 

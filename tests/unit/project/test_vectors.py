@@ -1,4 +1,4 @@
-"""The golden vectors: what stands in vectors/ is what the code makes, what is bad there is refused, and node agrees."""
+"""The golden vectors: they equal the output of the code, bad ones are refused, and node agrees."""
 
 from __future__ import annotations
 
