@@ -130,7 +130,7 @@ def exact() -> Outcome:
 
 def golden() -> Outcome:
     """Table 3.2 of the thesis, whole."""
-    return _tests("tests/unit/test_golden.py", "Table 3.2, every row")
+    return _tests("tests/unit/project/test_golden.py", "Table 3.2, every row")
 
 
 def accuracy() -> Outcome:

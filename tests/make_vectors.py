@@ -1,7 +1,7 @@
 """Writes vectors/*.json: bytes that every language agrees on, and bytes that must be refused.
 
-Run `.venv/bin/python tests/make_vectors.py` after a wanted change of the format; tests/unit/test_vectors.py notices any
-other.
+Run `.venv/bin/python tests/make_vectors.py` after a wanted change of the format; tests/unit/project/test_vectors.py
+notices any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One conformance suite for every mechanism: join the registry and it is tested. Also for mechanisms of your own.
+"""A conformance suite for mechanisms: the registered ones, and mechanisms of your own.
 
 Privacy and unbiasedness are not sampled but proved, on the code that ships: every path of coins and draws is followed
-and its exact probability multiplied up (`entropy.outcomes`).
+with its exact probability (`entropy.outcomes`).
 """
 
 from __future__ import annotations
@@ -89,9 +89,6 @@ def check(kind: type[Mechanism]) -> int:
         rule()
         done += 1
     return done
-
-
-# -- proofs ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, init=False)
@@ -211,9 +208,6 @@ def _mean_is_unbiased(kind: type[MeanMechanism], epsilon: float) -> None:
         for held, (mean, square) in enumerate(zip(expected, squares, strict=True)):
             _demand(mean == Fraction(held, last), "the mean is biased")
             _demand(square - mean**2 == twin.spread(Fraction(held, last)), "the variance is not what it is said to be")
-
-
-# -- contracts ---------------------------------------------------------------------------------------------------------
 
 
 def _json_both_ways(kind: type[Mechanism]) -> None:

@@ -1,7 +1,7 @@
-"""Trials beside the truth: what is true of people whose values are known, how far a result is off, which study is best.
+"""Errors of results on people whose values are known, and a comparison of several studies by them.
 
-For experiments on data like one's own, before anybody is asked. Everything is read off a result's table, by the names
-of its columns; of the kinds of results, only joint distributions are known here, which are many tables in one.
+For experiments on data like your own, before a real collection. Values are read from a result's table by the names of
+its columns. Of the kinds of results, only joint distributions are known here, which are many tables in one.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Comparison", "Held", "compare"]
+__all__ = ["Comparison", "TrueValues", "compare"]
 
 Floats = NDArray[np.float64]
 Shares = Mapping[Any, float]
 
 
-class Held:
+class TrueValues:
     """What people really hold, as codes of the domain of a survey, or of a study.
 
     A result of one question tells what that question's view shows; all other results tell what people hold.
@@ -53,7 +53,7 @@ class Held:
     >>> from veil.survey import People, Survey
     >>> survey = Survey(GRR(epsilon=4.0, domain=["tea", "coffee"]))
     >>> values = ["tea"] * 900 + ["coffee"] * 100
-    >>> held, found = Held(survey, survey.domain.encode(values)), simulate(survey, values)[0]
+    >>> held, found = TrueValues(survey, survey.domain.encode(values)), simulate(survey, values)[0]
     >>> held.truth(found), bool(held.error(found) < 0.03)
     ([0.9, 0.1], True)
     """
@@ -209,9 +209,6 @@ def _name(cell: Any) -> str | tuple[str, ...] | None:
     return None if cell is None else str(cell)
 
 
-# -- several studies ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
     """How far each study was off at each epsilon, in several runs on the same people: the smaller, the better."""
@@ -309,7 +306,7 @@ def compare(
         for i, (name, study) in enumerate(studies.items()):
             for j, epsilon in enumerate(epsilons):
                 asked = without_bands(at_epsilon(study, epsilon))  # nobody looks at them here
-                held = Held(asked, codes[name])
+                held = TrueValues(asked, codes[name])
                 for k in range(runs):
                     source = SeededForExperiments(seed + i + len(studies) * (j + len(epsilons) * k))
                     run = StudyRun(asked)

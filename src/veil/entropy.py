@@ -1,4 +1,4 @@
-"""Where randomness comes from. Mechanisms see only decided draws: coins, and integers below m.
+"""Sources of randomness. Mechanisms see only decided draws: coins, and integers below m.
 
 `coin` is true with probability threshold / 2^64, `coin_bits` is many such coins packed into bytes, `below` is exactly
 uniform by rejection. The byte rules behind them (docs/wire-format.md) are what every other language reproduces.

@@ -1,4 +1,4 @@
-"""Every error that veil raises, and its warnings. Nothing here ever carries a private value.
+"""All errors and warnings of veil. None of them carries a private value.
 
 VeilError
 ├── InputError (also ValueError)      an argument breaks its contract

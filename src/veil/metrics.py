@@ -1,4 +1,4 @@
-"""How good an estimate is, where the truth is known.
+"""Errors of estimates, where the truth is known.
 
 Full-domain, set-value and frequent-value errors are those of the consistency paper (V.A); `ncr` is thesis 4.4 and
 5.4.1, `found_mse` is 5.4.1; `ks` and `wasserstein` are section 3 of the Square Wave paper; `sse`, `mnae` and `mre` are

@@ -2,7 +2,7 @@
 
 Textbook probabilities such as e^eps / (e^eps + d - 1), computed in doubles, exceed the declared eps by rounding in
 half of all settings. Here e^eps is a rational lower bound, a probability is an integer out of 2^64, and a guarantee is
-the exact ratio of two such integers. Not here: who spends how much (`veil.device`), and randomness itself (`entropy`).
+the exact ratio of two such integers. Budgets are in `veil.device`, sources of randomness in `veil.entropy`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from veil.engines.spark.pieces import Files
 from veil.entropy import SeededForExperiments
 from veil.errors import WireError
 from veil.files import is_seeded, read_reports
-from veil.files.groups import open_arrow
+from veil.files.arrow_files import open_arrow
 from veil.results.render.files import load
 from veil.study import study_from_json
 from veil.wire.tallies import decode_tally, encode_tally

@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import GRR, OLH, OUE, EachOf, Integers, Interval, Question, Record, SquareWave, Survey
-from veil.comparison import Held
+from veil.comparison import TrueValues
 from veil.errors import FitWarning, InputError, PrivacyWarning
 from veil.histogram import Histogram, Questions
 from veil.itemsets import PSFO
@@ -192,7 +192,7 @@ def test_the_truth_of_ancestors_and_of_candidates(tmp_path: Path) -> None:
 
 def test_a_truth_that_is_not_known_is_not_told() -> None:
     survey = Survey(OLH(1.0, 8))
-    held = Held(survey, np.zeros(9, dtype=np.uint64))
+    held = TrueValues(survey, np.zeros(9, dtype=np.uint64))
     other = Survey(OLH(1.0, ["tea", "milk"]))
     found = other.estimate_question(other.tally(other.randomize(["tea"])), 0)
     assert held.truth(found) is None
@@ -254,13 +254,13 @@ def test_a_variance_is_judged_by_its_standard_deviation_too() -> None:
     study = TwoPhaseVariance(HybridMean, 1.0, domain)
     squares = Interval(0, 10_000)
     found = MeanAndVariance(Mean(mean, 1.0, 9, domain), Mean((true + 6) ** 2, 1.0, 9, squares))
-    assert Held(study, codes).error(found) == pytest.approx(6 / 2**0.5)
+    assert TrueValues(study, codes).error(found) == pytest.approx(6 / 2**0.5)
 
 
 def test_what_was_not_found_counts() -> None:
     survey = Survey(OLH(1.0, 8))
     codes = np.repeat(np.arange(4, dtype=np.uint64), [70, 20, 10, 0])
-    held = Held(survey, codes)
+    held = TrueValues(survey, codes)
     found = survey.estimate_question(survey.tally(survey.randomize(codes), {0: [0, 3]}), 0)
     off = np.array([found["0" if isinstance(found.values[0], str) else 0].frequency - 0.7, found[3].frequency])
     assert held.truth(found) == [0.7, 0.0]

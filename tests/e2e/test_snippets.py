@@ -52,7 +52,7 @@ LONG = {"docs/cli.md", "docs/marginals.md", "docs/planning.md", "docs/shuffle.md
 # What commands of veil import sooner or later. Pages of Python begin without it, as a reader does.
 COMMANDS_IMPORT = (
     "veil.cli.main",
-    "veil.cli.showing",
+    "veil.cli.results",
     "veil.planning",
     "veil.simulation",
     "veil.sql",

@@ -25,10 +25,10 @@ from tests.support.commands import CliRunner
 from veil import GRR, Categories, Client, Ledger, Public, Rappor, Survey
 from veil.cli.main import app
 from veil.device.journal import open_locked
-from veil.device.lasting import written
 from veil.device.ledger import ANSWERED
 from veil.device.online import OnlineClient, open_client
 from veil.device.outbox import Outbox
+from veil.device.repeated_answers import written
 from veil.entropy import Words
 from veil.errors import AnsweredError, BudgetError, CollectorError, LedgerError, VeilError
 

@@ -39,7 +39,7 @@ from veil import (
     Survey,
 )
 from veil.device.client import normative_report
-from veil.device.lasting import RepeatedAnswers
+from veil.device.repeated_answers import RepeatedAnswers
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError

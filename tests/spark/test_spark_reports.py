@@ -40,7 +40,7 @@ from veil.hitters import PEM
 from veil.itemsets import SVIM
 from veil.mechanisms import MECHANISMS, FrequencyOracle
 from veil.results.render.files import document
-from veil.simulation.spark import _Part, randomize, walk
+from veil.simulation.spark import _PeoplePart, randomize, walk
 from veil.study import Continuations, StudyRun
 from veil.study.continuations import start
 from veil.tools.messages import install_command
@@ -275,7 +275,7 @@ def test_the_place_of_a_bad_value_is_its_own_row(spark: Any, tmp_path: Path) -> 
     values = np.arange(PEOPLE) % 50
     values[900] = 777_777
     pq.write_table(pa.table({"value": values}), tmp_path / "bad.parquet", row_group_size=400)
-    share = (Fraction(0), Fraction(1, 2)) if _Part(99, (Fraction(0), Fraction(1, 2))).holds(900, 901)[0] else HALF
+    share = (Fraction(0), Fraction(1, 2)) if _PeoplePart(99, (Fraction(0), Fraction(1, 2))).holds(900, 901)[0] else HALF
     with pytest.raises(DomainError, match=r"row 900;"):
         randomize(spark, Questions(PLAIN), [tmp_path / "bad.parquet"], tmp_path / "out", share=share, key=99)
     pq.write_table(pa.table({"other": [1]}), tmp_path / "other.parquet")

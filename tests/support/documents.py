@@ -1,7 +1,7 @@
 """Read and write every family of documents, and the recorded documents of `tests/fixtures/house/documents.jsonl`.
 
 `FAMILIES` is the only place here that names the code's entry points. `python -m tests.support.record_house` records the
-documents; `tests/unit/test_recorded_documents.py` compares them with the code.
+documents; `tests/unit/project/test_recorded_documents.py` compares them with the code.
 """
 
 from __future__ import annotations

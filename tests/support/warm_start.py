@@ -31,7 +31,7 @@ LIBRARIES = ("numpy", "numba", "scipy.special", "pyarrow.parquet", "matplotlib.p
 VEIL = (
     "veil.cli.main",
     "veil.cli.input",
-    "veil.cli.simulate",
+    "veil.cli.trials",
     "veil.collector.edge.protocol",
     "veil.collector.serve",
     "veil.collector.service",

@@ -1,4 +1,4 @@
-"""Sources: the byte rules, exact distributions, streams that never meet, and enumeration."""
+"""Sources of randomness: byte rules, exact distributions, separate streams, and enumeration."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_seeds_are_integers(bad: object) -> None:
         SeededForExperiments(bad)  # type: ignore[arg-type]
 
 
-def test_given_entropy_ends() -> None:
+def test_words_are_exhausted() -> None:
     source = words(1, 2)
     source.words(2)
     with pytest.raises(EntropyError):

@@ -125,7 +125,7 @@ def test_fixed_draws_are_refused_in_a_forked_child(name: str) -> None:
 
 
 @needs_fork
-def test_no_words_may_be_taken_anywhere() -> None:
+def test_drawing_zero_words_works_in_a_forked_child() -> None:
     """A view that draws nothing is given a source without words, also in a forked worker of the collector."""
     source = Words(b"")
     assert in_child(lambda: [str(len(source.words(0)))]) == ["0"]

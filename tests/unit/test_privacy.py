@@ -72,7 +72,7 @@ def test_a_split_budget_is_kept_and_hardly_wasted(epsilon: float, parts: int) ->
     assert part > epsilon / parts * (1 - 1e-14)
 
 
-def test_plain_division_breaks_the_budget_somewhere() -> None:
+def test_plain_division_of_a_budget_exceeds_it() -> None:
     settings = [(i / 10, parts) for i in range(1, 60) for parts in (2, 3, 5, 7)]
     broken = [
         setting for setting in settings if exp_below(setting[0] / setting[1]) ** setting[1] > exp_below(setting[0])
@@ -89,7 +89,7 @@ def test_amplification_is_exact_too(epsilon: float, length: int) -> None:
     assert view.inner_epsilon(epsilon, disjoint=False) == pytest.approx(epsilon, rel=1e-15)
 
 
-def test_textbook_floating_point_does_not() -> None:
+def test_textbook_probabilities_in_doubles_exceed_epsilon() -> None:
     """The reason for all this: the same probability in doubles exceeds eps in about half of all settings."""
     settings = [(i / 17, size) for i in range(1, 60) for size in (2, 3, 10, 100)]
     broken = 0

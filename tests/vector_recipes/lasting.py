@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from veil import Ledger, Public, Question, Rappor, Record, Survey, Text
-from veil.device.lasting import RepeatedAnswers
+from veil.device.repeated_answers import RepeatedAnswers
 from veil.entropy import Words
 from veil.view import Project
 

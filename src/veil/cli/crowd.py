@@ -1,7 +1,7 @@
-"""`python -m veil.cli.crowd URL`: a crowd of devices for the demo, in a process of its own.
+"""A crowd of devices for the demo: `python -m veil.cli.crowd URL`, in a process of its own.
 
-Standard input holds the people's answers, as JSON. Each device checks the survey's promise, pays for it from its own
-ledger, randomizes with the system's entropy and makes its own report; ten devices share a request, as behind a relay.
+Standard input holds the people's answers, as JSON. Each device checks the survey's guarantee, charges its own ledger,
+randomizes with the system's entropy and makes its own report. Ten devices share a request, as behind a relay.
 """
 
 from __future__ import annotations

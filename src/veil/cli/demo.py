@@ -1,14 +1,8 @@
-"""The simulated people of the demo: which app they open first in the morning.
+"""`veil demo`: plan, randomize, collect and estimate with simulated people.
 
-No real data, and the same people every time: only their reports are random.
-
-`veil demo --offline`: plan, randomize, tally and estimate with simulated people, as other commands do.
-
-Every step leaves its file in one folder, so that each can be tried again by hand.
-
-`veil demo`: a collector on SQLite, a survey, and simulated devices that report over HTTP.
-
-The collector and the crowds of devices are processes of their own: only HTTP goes between them.
+Online, a collector on SQLite and two crowds of devices are processes of their own and talk over HTTP only. Offline,
+every step leaves its file in one folder, so that each can be tried again by hand. The people are the same every time;
+only their reports are random.
 """
 
 from __future__ import annotations
@@ -32,19 +26,16 @@ from numpy.typing import NDArray
 
 from veil.cli.crowd import call
 from veil.cli.input import load_tallies
-from veil.cli.output import Document, plural, shell_command
-from veil.cli.plan import show_choice
-from veil.cli.showing import OutputOptions
+from veil.cli.output import Document, plain_table, plural, shell_command
+from veil.cli.results import OutputOptions, show_choice
 from veil.cli.values import RandomizedRows, ValueInput
-from veil.collector.access import issue_token
-from veil.collector.service import open_store
-from veil.collector.settings import CollectorSettings
-from veil.comparison import Held
+from veil.comparison import TrueValues
 from veil.domain import Categories
 from veil.engines import FileCollection, Watch
 from veil.entropy import SeededForExperiments
 from veil.errors import StoreError
 from veil.planning import Wishes, plan
+from veil.results.units import Unit
 from veil.study import StudyRun
 from veil.tools.filesystem import write_atomically
 from veil.tools.json_documents import parse_json
@@ -53,12 +44,11 @@ from veil.wire.tallies import encode_tally
 if TYPE_CHECKING:
     from veil.cli.output import Screen
 
-
 QUESTION = "Which app do you open first in the morning?"
-
 # An answer tells more than it seems to (a clinic, a dating app, a job search): that is why it needs a veil.
 APPS = tuple(
-    """
+    " ".join(app.split())
+    for app in """
     messages, weather, mail, news, camera, music, calendar, maps, podcasts, photos, alarm clock, bank, fitness, games,
     notes, train times, shopping, recipes, video calls, e-books, radio, dating, job search, period tracker, meditation,
     sleep log, food delivery, crossword, language lessons, stock prices, football scores, bus tickets, taxi, calculator,
@@ -68,22 +58,13 @@ APPS = tuple(
     pedometer
     """.replace("\n", " ").split(",")
 )
-APPS = tuple(" ".join(app.split()) for app in APPS)
-
-_UNIT = 1_000_000
-_POPULATION_SEED = 64
-
-
-def made_up(people: int) -> NDArray[np.int64]:
-    """Return each simulated person's app as an index. The k-th app has a share proportional to 1 / (k + 2)."""
-    ends = np.cumsum([_UNIT // (rank + 3) for rank in range(len(APPS))])
-    drawn = SeededForExperiments(_POPULATION_SEED).below(int(ends[-1]), people).astype(np.int64)
-    return np.searchsorted(ends, drawn, side="right")
-
-
 EPSILON = 1.0
 TOP = 12
+_UNIT = 1_000_000
+_POPULATION_SEED = 64
 _HALVES = ("1", "2")
+_CROWDS = 2
+_SCOPES = ("surveys:write", "surveys:read", "answers:read")
 
 
 def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Watch) -> Document:
@@ -124,7 +105,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
     screen.print(f"  {' + '.join(part.name for _, part in counted)} -> {tally.name}: {merged.people:,} reports")
 
     step(screen, 4, "estimate", "the estimated shares, and the true shares, which the collector never receives")
-    run, known = StudyRun(study), Held(survey, held.astype(np.uint64))
+    run, known = StudyRun(study), TrueValues(survey, held.astype(np.uint64))
     run.answer(merged)
     found = run.result
     assert found is not None
@@ -146,39 +127,6 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
         "covered": covered,
         "plot": shown["plot"],
     }
-
-
-def step(screen: Screen, number: int, name: str, what: str) -> None:
-    """A heading of the demo."""
-    screen.print(f"\n[bold blue]{number} {name}[/]  [dim]{what}[/]", markup=True)
-
-
-def beside_truth(
-    screen: Screen, rows: Sequence[Document], held: NDArray[np.int64], seconds: float
-) -> tuple[dict[str, float], int]:
-    """Show the largest estimates beside the truth; the true shares, and how many of all intervals cover them."""
-    from veil.cli.output import plain_table
-    from veil.results.units import Unit
-
-    truth, share = np.bincount(held, minlength=len(APPS)) / len(held), Unit("share")
-    known = {app: float(part) for app, part in zip(APPS, truth, strict=True)}
-    cells = [
-        (
-            row["value"],
-            share.text(row["frequency"]),
-            share.interval(row["low"], row["high"]),
-            share.text(known[row["value"]]),
-        )
-        for row in sorted(rows, key=lambda row: -row["frequency"])[:TOP]
-    ]
-    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
-    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
-    screen.print(f"{covered} of {len(APPS)} intervals contain the true share (95 % expected). It took {seconds:.0f} s.")
-    return known, covered
-
-
-_CROWDS = 2
-_SCOPES = ("surveys:write", "surveys:read", "answers:read")
 
 
 def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
@@ -211,6 +159,39 @@ def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
         step(screen, 4, "estimate", "the estimated shares, and the true shares, which the collector never receives")
         answer = _ask(port, "GET", f"{path}/answer", token)
     return _shown(screen, answer, held, seconds)
+
+
+def made_up(people: int) -> NDArray[np.int64]:
+    """Return each simulated person's app as an index. The k-th app has a share proportional to 1 / (k + 2)."""
+    ends = np.cumsum([_UNIT // (rank + 3) for rank in range(len(APPS))])
+    drawn = SeededForExperiments(_POPULATION_SEED).below(int(ends[-1]), people).astype(np.int64)
+    return np.searchsorted(ends, drawn, side="right")
+
+
+def step(screen: Screen, number: int, name: str, what: str) -> None:
+    """A heading of the demo."""
+    screen.print(f"\n[bold blue]{number} {name}[/]  [dim]{what}[/]", markup=True)
+
+
+def beside_truth(
+    screen: Screen, rows: Sequence[Document], held: NDArray[np.int64], seconds: float
+) -> tuple[dict[str, float], int]:
+    """Show the largest estimates beside the truth; the true shares, and how many of all intervals cover them."""
+    truth, share = np.bincount(held, minlength=len(APPS)) / len(held), Unit("share")
+    known = {app: float(part) for app, part in zip(APPS, truth, strict=True)}
+    cells = [
+        (
+            row["value"],
+            share.text(row["frequency"]),
+            share.interval(row["low"], row["high"]),
+            share.text(known[row["value"]]),
+        )
+        for row in sorted(rows, key=lambda row: -row["frequency"])[:TOP]
+    ]
+    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
+    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
+    screen.print(f"{covered} of {len(APPS)} intervals contain the true share (95 % expected). It took {seconds:.0f} s.")
+    return known, covered
 
 
 def _shown(screen: Screen, answer: Document, held: Any, seconds: float) -> Document:
@@ -251,6 +232,10 @@ def _serving(folder: Path) -> Iterator[int]:
 
 
 def _token(folder: str) -> str:
+    from veil.collector.access import issue_token
+    from veil.collector.service import open_store
+    from veil.collector.settings import CollectorSettings
+
     store = open_store(CollectorSettings(folder=folder))
     _, secret = issue_token(store, _SCOPES, note="demo")
     store.close()

@@ -1,7 +1,4 @@
-"""`veil answer`: one person's answer from a shell, randomized here and sent to a collector.
-
-`veil ledger`: what a person's ledger has on record, its caps, and its day after a wrong clock.
-"""
+"""`veil answer` and `veil ledger`: one person's answer, sent to a collector, and the ledger that pays."""
 
 from __future__ import annotations
 
@@ -22,8 +19,24 @@ if TYPE_CHECKING:
     from veil.device.journal import Caps
     from veil.domain import Domain
 
-
 _MIDDLE = "/v1/surveys/"
+_SAID = {
+    "delivered": "delivered: the collector has acknowledged the report",
+    "queued": "kept: the collector cannot take the report now; it is sent with the next answer",
+}
+_EARLIER = (
+    "that was an earlier answer, which this device has forgotten; nothing was drawn, paid or sent now. If the answer"
+    " has changed, send and pay for one more report: --changed"
+)
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="LEDGER", help="The ledger's file; default: veil/ledger below XDG_STATE_HOME or ~/.local/state."
+    ),
+]
+ledger_app = typer.Typer(
+    help="Show or change a person's ledger: its caps, the spent budget, and its day.", no_args_is_help=True
+)
 
 
 @reporting
@@ -137,17 +150,6 @@ def answer(
     return facts
 
 
-_SAID = {
-    "delivered": "delivered: the collector has acknowledged the report",
-    "queued": "kept: the collector cannot take the report now; it is sent with the next answer",
-}
-
-_EARLIER = (
-    "that was an earlier answer, which this device has forgotten; nothing was drawn, paid or sent now. If the answer"
-    " has changed, send and pay for one more report: --changed"
-)
-
-
 def _place(url: str, name: str | None) -> tuple[str, str]:
     """The collector's address, and the task id or name of the survey there."""
     collector, middle, survey = url.rstrip("/").rpartition(_MIDDLE)
@@ -248,18 +250,6 @@ def default_ledger() -> Path:
     return Path(state) / "veil" / "ledger"
 
 
-ledger_app = typer.Typer(
-    help="Show or change a person's ledger: its caps, the spent budget, and its day.", no_args_is_help=True
-)
-
-File = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="LEDGER", help="The ledger's file; default: veil/ledger below XDG_STATE_HOME or ~/.local/state."
-    ),
-]
-
-
 @ledger_app.command("show")
 @reporting
 def show(ledger: File = None, as_json: AsJson = False) -> Document:
@@ -280,8 +270,6 @@ def move_clock_back(
     as_json: AsJson = False,
 ) -> Document:
     """Set the ledger's day back after a wrong clock moved it forward. Spent budget is not returned."""
-    from veil.errors import InputError
-
     budget = _opened(ledger)
     try:
         day = budget.today if to is None else date.fromisoformat(to)
@@ -309,7 +297,6 @@ def raise_caps(
 
 def _opened(path: Path | None) -> Ledger:
     from veil.device import Ledger
-    from veil.errors import InputError
 
     file = path or default_ledger()
     if not file.exists():

@@ -1,8 +1,7 @@
-"""Files in: studies and tasks, tallies, reports, candidates; and a refusal before the work, not after it.
+"""Input files of commands (studies, tallies, reports, candidates), and the folder of a study of several rounds.
 
-Studies in folders: `study.json`, the task of each round as `round-000.json`, and what the study took.
-
-A run goes on from its folder after an interruption at any moment.
+Inputs and outputs are checked before the work. The folder of a study holds `study.json`, the task of each round as
+`round-000.json`, and the answers to it; after an interruption at any moment, the run continues from it.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ if TYPE_CHECKING:
     from veil.cli.options import CountingPlace
     from veil.cli.output import Screen
 
-
 STUDY_NAME = "study.json"
 """The study in the folder of a run."""
+_TRIAL_NAME = "trial.json"
+_MOST_SHOWN = 8
 
 
 def check_inputs(*paths: Path) -> None:
@@ -100,9 +100,6 @@ def naming(path: Path) -> Iterator[None]:
         if str(path) in str(problem):
             raise
         raise type(problem)(f"{path}: {problem}") from None
-
-
-# -- studies -----------------------------------------------------------------------------------------------------------
 
 
 class StudyInput(NamedTuple):
@@ -177,9 +174,6 @@ def open_run(folder: Path) -> StudyRun:
         return StudyRun(study, folder)
 
 
-# -- what was collected ------------------------------------------------------------------------------------------------
-
-
 def start_of(path: Path) -> bytes:
     """How a file begins: enough to tell what it is."""
     with path.open("rb") as file:
@@ -211,7 +205,7 @@ def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Cou
 
 def _collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: CountingPlace | None) -> Collection:
     if any(path.is_dir() for path in paths):
-        from veil.cli.sql import report_files
+        from veil.cli.table_folders import report_files
 
         paths = report_files(survey, paths)
     if place is not None and place.on_spark and not any(path.is_file() and is_tally(start_of(path)) for path in paths):
@@ -223,70 +217,6 @@ def _collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Co
     if len(tallies) < len(paths):
         raise InputError("expected tallies or files of reports, not both at once: tally the reports first")
     return TallyCollection(survey, load_tallies(survey, paths))
-
-
-# -- text --------------------------------------------------------------------------------------------------------------
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file that are not empty."""
-    check_inputs(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not text in UTF-8") from None
-    kept = [line for line in lines if line]
-    if not kept:
-        raise EmptyError(f"{path} is empty: expected one value per line")
-    return kept
-
-
-def read_candidates(path: Path, domain: Domain) -> list[Any]:
-    """The candidates in a text file, one per line, as the values that the domain knows."""
-    parse = _parser(domain)
-    found = []
-    for number, line in enumerate(read_lines(path), start=1):
-        try:
-            found.append(parse(line))
-        except (KeyError, ValueError):
-            raise InputError(f"candidate {number} of {path} is not a value of the question's domain") from None
-    return found
-
-
-def _parser(domain: Domain) -> Callable[[str], Any]:
-    if isinstance(domain, Tuples):  # as a table writes them: "m, tea"
-        return partial(_pair, [_parser(part) for part in domain.parts])
-    if isinstance(domain, Categories) and domain.labels is not None:
-        return {str(label): label for label in domain.labels}.__getitem__
-    if isinstance(domain, (Categories, Integers, Bits)):
-        return int
-    if is_time(domain):
-        return _time
-    return float if isinstance(domain, Interval) else str
-
-
-def _pair(parsers: Sequence[Callable[[str], Any]], text: str) -> tuple[Any, ...]:
-    """One value for each part; a label with a comma in it is found where there is one way to read the line."""
-    pieces, found = text.split(", "), []
-    for cuts in combinations(range(1, len(pieces)), len(parsers) - 1):
-        ends = (0, *cuts, len(pieces))
-        texts = [", ".join(pieces[a:b]) for a, b in pairwise(ends)]
-        with contextlib.suppress(KeyError, ValueError):
-            found.append(tuple(parse(one) for parse, one in zip(parsers, texts, strict=True)))
-    if len(found) != 1:
-        raise ValueError
-    return found[0]
-
-
-def _time(text: str) -> dt.datetime:
-    found = parse_time(text)
-    if found is None:
-        raise ValueError
-    return found
-
-
-_TRIAL_NAME = "trial.json"
-_MOST_SHOWN = 8
 
 
 def begin(study: Study, folder: Path) -> StudyRun:
@@ -366,3 +296,60 @@ def _agree(path: Path, text: bytes, otherwise: str) -> None:
         write_atomically(path, text)
     elif path.read_bytes() != text:
         raise MismatchError(f"{path.parent} holds {otherwise}")
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file that are not empty."""
+    check_inputs(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not text in UTF-8") from None
+    kept = [line for line in lines if line]
+    if not kept:
+        raise EmptyError(f"{path} is empty: expected one value per line")
+    return kept
+
+
+def read_candidates(path: Path, domain: Domain) -> list[Any]:
+    """The candidates in a text file, one per line, as the values that the domain knows."""
+    parse = _parser(domain)
+    found = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            found.append(parse(line))
+        except (KeyError, ValueError):
+            raise InputError(f"candidate {number} of {path} is not a value of the question's domain") from None
+    return found
+
+
+def _parser(domain: Domain) -> Callable[[str], Any]:
+    if isinstance(domain, Tuples):  # as a table writes them: "m, tea"
+        return partial(_pair, [_parser(part) for part in domain.parts])
+    if isinstance(domain, Categories) and domain.labels is not None:
+        return {str(label): label for label in domain.labels}.__getitem__
+    if isinstance(domain, (Categories, Integers, Bits)):
+        return int
+    if is_time(domain):
+        return _time
+    return float if isinstance(domain, Interval) else str
+
+
+def _pair(parsers: Sequence[Callable[[str], Any]], text: str) -> tuple[Any, ...]:
+    """One value for each part; a label with a comma in it is found where there is one way to read the line."""
+    pieces, found = text.split(", "), []
+    for cuts in combinations(range(1, len(pieces)), len(parsers) - 1):
+        ends = (0, *cuts, len(pieces))
+        texts = [", ".join(pieces[a:b]) for a, b in pairwise(ends)]
+        with contextlib.suppress(KeyError, ValueError):
+            found.append(tuple(parse(one) for parse, one in zip(parsers, texts, strict=True)))
+    if len(found) != 1:
+        raise ValueError
+    return found[0]
+
+
+def _time(text: str) -> dt.datetime:
+    found = parse_time(text)
+    if found is None:
+        raise ValueError
+    return found

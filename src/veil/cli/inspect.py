@@ -1,8 +1,6 @@
-"""`veil inspect`: what a file is, in plain words.
+"""`veil inspect`: a description of a file or a folder.
 
-Reads headers alone; with a study it reads and checks everything.
-
-`veil synthesize`: made-up people who are, together, as the answers of a study say.
+Only headers are read. With a study, the whole file is read and checked.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veil.cli.options import Changes, Collected, Out, StudyFile, given_changes
-from veil.cli.output import SEEDED, AsJson, Document, console, flag, plural, reporting, shell_command, warn, wrote
+from veil.cli.output import SEEDED, AsJson, Document, console, flag, plural, reporting, shell_command, show_facts, warn
+from veil.errors import EmptyError, MismatchError, WireError
 
 if TYPE_CHECKING:
     from veil.study import Study
@@ -47,7 +45,6 @@ def inspect(
 ) -> Document:
     """Describe a file: a study, a task, reports, a tally, a result, or the folder of a run or table."""
     from veil.cli.input import load
-    from veil.cli.output import show_facts
 
     if assessment:
         return _assessed(file, as_json)
@@ -76,7 +73,6 @@ def _assessed(path: Path, as_json: bool) -> Document:
 
 def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     from veil.cli.input import check_inputs, start_of
-    from veil.errors import EmptyError, WireError
     from veil.tools.json_documents import RESULT, load_json
     from veil.wire.tallies import is_tally
 
@@ -225,7 +221,6 @@ def _run(path: Path) -> tuple[str, Document]:
 
 def _table(path: Path, survey: Survey | None) -> tuple[str, Document]:
     from veil.cli.sql_shell import schema_rows
-    from veil.errors import MismatchError
     from veil.sql.database import Database
 
     with Database(path) as database:
@@ -265,54 +260,3 @@ def _result(path: Path) -> tuple[str, Document]:
         facts["seeded"] = True
     said = f"A result of kind {found.kind}, from {plural(found.n, 'report')}."
     return said, {"kind": "result", "result": found.kind, **facts}
-
-
-_ENDINGS = (".csv", ".parquet", ".arrow")
-
-
-@reporting
-def synthesize(
-    study: StudyFile,
-    collected: Collected,
-    people: Annotated[int, typer.Option("--people", "-n", min=1, metavar="N", help="How many people to make up.")],
-    out: Out,
-    changes: Changes = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Make up the same people again.")] = None,
-    as_json: AsJson = False,
-) -> Document:
-    """Generate synthetic records from an estimated joint distribution (.csv, .parquet or .arrow)."""
-    from veil.cli.input import check_output, collected_of, load
-    from veil.cli.output import progress
-    from veil.cli.showing import remarked
-    from veil.errors import InputError
-    from veil.marginals import JointStudy
-    from veil.results.render.files import arrow_bytes
-    from veil.tools.filesystem import write_atomically
-
-    loaded = load(study, given_changes(changes))
-    check_output(out, [study, *collected], _ENDINGS)
-    if not isinstance(loaded.study, JointStudy):
-        raise InputError(
-            f"people are made up from a joint distribution, which a study of kind {loaded.study.kind} does not read:"
-            " `veil plan marginals` plans one"
-        )
-    with remarked() as remarks:
-        found = loaded.study.read(collected_of(loaded.survey, collected, progress))
-        with progress("making up people", people) as advance:
-            made = found.synthesize(people, seed)
-            advance(people)
-    write_atomically(out, arrow_bytes(made, out.suffix.lower().removeprefix(".")))
-    facts = found.facts()
-    of = f"{plural(facts['views'], 'set')} of up to {facts['largest_view']}" if "views" in facts else "pairs of"
-    said = (
-        f"These people are made up: none of them is one of the {found.n:,} who answered. Together they follow what was"
-        f" estimated for {of} attributes, with the errors that `veil estimate` shows; what nobody was asked for"
-        " together is as mixed as that allows."
-    )
-    screen = console(as_json)
-    wrote(screen, out, f"{plural(made.num_rows, 'row')} of {plural(made.num_columns, 'attribute')}")
-    screen.print(said)
-    for remark in remarks:
-        warn(remark)
-    known = {"task": loaded.survey.task, "people": found.n, "made_up": made.num_rows, "columns": made.column_names}
-    return {**known, "seeded": seed is not None, "remarks": [said, *remarks], "out": str(out)}

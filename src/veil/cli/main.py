@@ -16,15 +16,15 @@ import typer
 from typer.core import TyperGroup
 
 from veil import __version__
+from veil.cli.admin import audit_app, check_installed, key_app, register, token_app
 from veil.cli.device import answer, ledger_app
-from veil.cli.inspect import inspect, synthesize
-from veil.cli.operating import audit_app, check_installed, key_app, register, token_app
+from veil.cli.inspect import inspect
 from veil.cli.options import experiments, methods
-from veil.cli.output import EXIT_CODES, AsJson, Document, console, flag, reporting
+from veil.cli.output import EXIT_CODES, AsJson, Document, console, flag, plain_table, progress, reporting
 from veil.cli.parties import shuffler
 from veil.cli.peos import peos_app
 from veil.cli.plan import plan
-from veil.cli.reports import difference, estimate, merge, next_round, randomize, tally
+from veil.cli.reports import difference, estimate, merge, next_round, randomize, synthesize, tally
 from veil.cli.simulate import StudyBeforeValues, compare, simulate
 from veil.cli.sql import sql
 from veil.cli.surveys import serve, survey_app, warm
@@ -90,7 +90,6 @@ def post(
     as_json: AsJson = False,
 ) -> Document:
     """List the post-processing methods: what each enforces, when to use it, and its bias."""
-    from veil.cli.output import plain_table
     from veil.post import METHODS, method
 
     chosen = [method(name)] if name is not None else list(METHODS.values())
@@ -120,8 +119,6 @@ def demo(
     as_json: AsJson = False,
 ) -> Document:
     """Run a demonstration: a collector, simulated devices that report over HTTP, and the estimates."""
-    from veil.cli.output import progress
-
     if offline:
         from veil.cli.demo import walk
 
@@ -154,7 +151,6 @@ def reproduce(
     as_json: AsJson = False,
 ) -> Document:
     """Reproduce a paper's experiment: its tables and figures, and a verdict on each claim."""
-    from veil.cli.output import progress
     from veil.cli.reproduce import list_experiments, reproduce_experiment
 
     if experiment is None:

@@ -1,12 +1,7 @@
-"""What a shell completes beside commands, options and files: names of which there are few, with what they mean.
+"""Options and arguments that several commands share, their completion in a shell, and the engine that counts.
 
-Nothing is imported before somebody presses TAB where such a name stands.
-
-`--engine`: where reports are counted. Nothing of it shows in a result.
-
-The options and arguments that commands share, each written once.
-
-Nothing heavy is imported here: `veil --help` answers at once.
+The result does not depend on `--engine`. Nothing heavy is imported here, so that `veil --help` starts quickly; names
+for completion are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -22,13 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from veil.cli.output import flag
+from veil.errors import InputError
 
 if TYPE_CHECKING:
     from veil.engines import ReportStream, Watch
     from veil.survey import Survey
 
-
 Names = list[tuple[str, str]]
+LOCAL, CUDA = "local", "cuda"
 
 
 def goals() -> Names:
@@ -59,8 +55,6 @@ def scopes() -> Names:
 
     return list(SCOPES.items())
 
-
-LOCAL, CUDA = "local", "cuda"
 
 Engine = Annotated[
     str,
@@ -128,8 +122,6 @@ def address(path: Path) -> str:
     >>> address(Path("s3://bucket/reports")), address(Path("a/b.parquet"))
     ('s3://bucket/reports', 'a/b.parquet')
     """
-    from veil.errors import InputError
-
     written = re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", path.as_posix())
     if written != path.as_posix() and path.exists():
         raise InputError(f"{written} is an address, and {path} is a file here: for the file, give {path.resolve()}")
@@ -145,12 +137,11 @@ def _is_spark(engine: str) -> bool:
 @contextmanager
 def counting(engine: str) -> Iterator[CountingPlace]:
     """Count on an engine while this lasts; refused in one sentence where it is not there."""
-    from veil.errors import InputError
-
     if is_far(engine) and not _is_spark(engine):
         where = " (VEIL_ENGINE)" if os.environ.get("VEIL_ENGINE") == engine else ""
         raise InputError(
-            f"there is no engine {engine!r}{where}: expected local, cuda, spark-local, spark://host:port or sc://host:port"
+            f"there is no engine {engine!r}{where}: expected local, cuda, spark-local, spark://host:port or"
+            " sc://host:port"
         )
     with ExitStack() as stack:
         if engine == CUDA:
@@ -188,7 +179,6 @@ MissingValues = Annotated[
         ' as "(missing)", where the study has one. Default: that answer where there is one, else refused.',
     ),
 ]
-
 Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.", metavar="N")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
 TableOut = Annotated[
@@ -242,7 +232,6 @@ Given = Annotated[
         metavar="NAMES", help="With --marginal: show it among people who are alike in these attributes, as in sex."
     ),
 ]
-
 HeldDomain = Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")]
 HeldLabels = Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")]
 HeldLabelsFile = Annotated[Path | None, typer.Option(help="The same from a text file, one label per line.")]

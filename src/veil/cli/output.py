@@ -1,14 +1,8 @@
-"""The console of every command: text from outside is escaped, so that no label, file name or answer can steer it.
+"""Output of commands: the console, progress bars, tables, exit codes and the document of `--json`.
 
-Progress bars on standard error: for people who wait, silent where nobody watches.
-
-They count people, and never touch standard output.
-
-How a command ends: its exit code, one clear line for a mistake, one JSON document with --json.
-
-Nothing here imports numpy: `veil --help` must stay quick. No message ever shows a private value.
-
-Plain tables for people to read, of what is not a result. No label can format the terminal.
+Text from outside is escaped, so that no label, file name or answer can control the terminal. No message shows a private
+value. Progress bars go to standard error, and are silent without a terminal. Nothing here imports numpy: `veil --help`
+must start quickly.
 """
 
 from __future__ import annotations
@@ -44,6 +38,47 @@ from veil.errors import (
     WireError,
 )
 from veil.tools.messages import escape_lines, escape_text
+
+EXIT_CODES = {
+    0: "done",
+    1: "internal error: a bug in veil",
+    2: "usage: an unknown, missing or invalid option or argument",
+    3: "invalid input: for example a value outside the domain, a missing file or a read-only folder",
+    4: "mismatch: reports, a tally or a run from another study",
+    5: "damaged data: an incomplete or foreign study, report file or tally, or damage that veil check found",
+    6: "budget: the ledger refuses to pay for an answer",
+    7: "service: the collector refuses, it or its database cannot be reached, or a party of a shuffle failed",
+    8: "engine: missing or failed, for example no GPU, no Java or a lost cluster; nothing was counted",
+}
+_CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
+    (InputError, 3),
+    (MismatchError, 4),
+    (WireError, 5),
+    (BudgetError, 6),
+    (LedgerError, 6),
+    (CollectorError, 7),
+    (PartyError, 7),
+    (ServiceError, 7),
+    (StoreError, 7),
+    (EngineError, 8),
+)
+_TRACEBACK = "VEIL_TRACEBACK"
+SEEDED = (
+    "The noise of these reports was drawn from a seed, for an experiment: whoever knows the seed can undo the privacy"
+    " of every report."
+)
+"""The remark on reports, tallies and results that come from a seed."""
+_MOST_NESTED = 12
+
+
+def flag(name: str, text: str) -> Any:
+    """An option that is there or not, and takes no value."""
+    return typer.Option(name, help=text, metavar="")  # else the help shows a type beside it
+
+
+AsJson = Annotated[bool, flag("--json", "Print one JSON document on standard output, and nothing else.")]
+Document = dict[str, Any]
+Parameters = ParamSpec("Parameters")
 
 
 class Screen(Console):
@@ -90,48 +125,12 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
         yield lambda people: bar.advance(task, people)
 
 
-def flag(name: str, text: str) -> Any:
-    """An option that is there or not, and takes no value."""
-    return typer.Option(name, help=text, metavar="")  # else the help shows a type beside it
-
-
-AsJson = Annotated[bool, flag("--json", "Print one JSON document on standard output, and nothing else.")]
-Document = dict[str, Any]
-Parameters = ParamSpec("Parameters")
-
-
 class Verdict(dict[str, Any]):
     """The document of a command that did its work and found something wrong: `code` is its exit code."""
 
     def __init__(self, facts: Document, code: int) -> None:
         super().__init__(facts)
         self.code = code
-
-
-EXIT_CODES = {
-    0: "done",
-    1: "internal error: a bug in veil",
-    2: "usage: an unknown, missing or invalid option or argument",
-    3: "invalid input: for example a value outside the domain, a missing file or a read-only folder",
-    4: "mismatch: reports, a tally or a run from another study",
-    5: "damaged data: an incomplete or foreign study, report file or tally, or damage that veil check found",
-    6: "budget: the ledger refuses to pay for an answer",
-    7: "service: the collector refuses, it or its database cannot be reached, or a party of a shuffle failed",
-    8: "engine: missing or failed, for example no GPU, no Java or a lost cluster; nothing was counted",
-}
-_CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
-    (InputError, 3),
-    (MismatchError, 4),
-    (WireError, 5),
-    (BudgetError, 6),
-    (LedgerError, 6),
-    (CollectorError, 7),
-    (PartyError, 7),
-    (ServiceError, 7),
-    (StoreError, 7),
-    (EngineError, 8),
-)
-_TRACEBACK = "VEIL_TRACEBACK"
 
 
 def reporting(command: Callable[Parameters, Document]) -> Callable[Parameters, None]:
@@ -171,13 +170,6 @@ def print_error(text: str) -> None:
 def warn(message: str) -> None:
     """A remark on standard error that nobody should overlook."""
     typer.secho(f"WARNING: {escape_text(message)}", err=True, fg=typer.colors.YELLOW, bold=True)
-
-
-SEEDED = (
-    "The noise of these reports was drawn from a seed, for an experiment: whoever knows the seed can undo the privacy"
-    " of every report."
-)
-"""The remark on reports, tallies and results that come from a seed."""
 
 
 def warn_of_seed(seed: int | None) -> None:
@@ -257,9 +249,6 @@ def _about_bug(problem: Exception) -> str:
         f"unexpected {type(problem).__name__}{where}: please report it. Its message may hold private values and is"
         f" withheld; {_TRACEBACK}=1 shows it"
     )
-
-
-_MOST_NESTED = 12
 
 
 def show_facts(screen: Screen, facts: Mapping[str, Any]) -> None:

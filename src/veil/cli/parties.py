@@ -1,4 +1,4 @@
-"""The parties of a shuffle, each a process of its own: `veil shuffler`, and `veil peos keys`, `submit`, `server`."""
+"""Commands of the parties of a shuffle, each a process of its own: `veil shuffler` and most of `veil peos`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veil.cli.options import Column, MissingValues
-from veil.cli.output import AsJson, Document, console, flag, plural, reporting, shell_command, warn
+from veil.cli.output import (
+    AsJson,
+    Document,
+    console,
+    flag,
+    plain_table,
+    plural,
+    progress,
+    reporting,
+    shell_command,
+    warn,
+)
+from veil.errors import InputError, PartyError, WireError
 from veil.tools.messages import escape_text
 
 if TYPE_CHECKING:
@@ -63,7 +75,6 @@ def keys(
     --public, it writes only public files, and each party creates its own keys.
     """
     from veil.cli.input import check_inputs, load
-    from veil.errors import InputError
     from veil.shuffle.collection import make_folder
     from veil.shuffle.plan import Address
 
@@ -123,7 +134,6 @@ def secret(
     """Create the server's key pair: secret.json stays on the server, public.json goes into the plan."""
     import json
 
-    from veil.errors import InputError
     from veil.shuffle.peos import make_keys
     from veil.tools.filesystem import make_private_folder, write_atomically, write_secret
 
@@ -185,10 +195,7 @@ def submit(
 
     Shares are written to disk before they are sent, so that an interrupted run continues with the same shares.
     """
-    from veil.cli.output import progress
-    from veil.cli.values import RandomizedRows
-    from veil.cli.values import ValueInput as ValuesOf
-    from veil.errors import InputError
+    from veil.cli.values import RandomizedRows, ValueInput
     from veil.shuffle.collection import Device
 
     settings = _read(config)
@@ -210,7 +217,7 @@ def submit(
         known = _Submitted(settings.folder / "submitted", values)
         if known and not twice:
             raise InputError(f"{values} was submitted before: its people would count twice (--twice does so)")
-        given = ValuesOf.at(values, column=column, missing=missing)
+        given = ValueInput.at(values, column=column, missing=missing)
         randomized = RandomizedRows(device.collection.study, device.collection.survey, given, progress)
         device.prepare(randomized, together)
         known.note()
@@ -232,7 +239,6 @@ class _Submitted:
         import hashlib
 
         from veil.cli.input import check_inputs
-        from veil.errors import InputError
         from veil.files.value_file import STANDARD_INPUT
 
         if str(values) == STANDARD_INPUT:
@@ -257,7 +263,6 @@ def status(config: Config, as_json: AsJson = False) -> Document:
     """Show how many people's shares each shuffler stores, and whether the collection is closed."""
     import asyncio
 
-    from veil.cli.output import plain_table
     from veil.shuffle.coordinator import Coordinator
     from veil.shuffle.protocol import protocol_of
 
@@ -287,7 +292,6 @@ def spot_checks(
     import asyncio
 
     from veil.entropy import Batch
-    from veil.errors import InputError
     from veil.shuffle.collection import PartyCollection
     from veil.shuffle.protocol import protocol_of
     from veil.shuffle.sequential import SpotChecks, submissions_of
@@ -324,7 +328,6 @@ def server(
     """
     import asyncio
 
-    from veil.errors import PartyError
     from veil.files import count_rows
     from veil.shuffle.collection import PartyCollection
     from veil.shuffle.coordinator import Coordinator, ShuffleOutcome
@@ -370,8 +373,6 @@ def server(
 
 def costs_table(costs: Sequence[Document]) -> Table:
     """What each shuffler's part took, from the server's document."""
-    from veil.cli.output import plain_table
-
     rows = [(c["party"], f"{c['seconds']:.1f} s", f"{c['sent']:,}", f"{c['received']:,}") for c in costs]
     return plain_table(("party", "processor", "bytes sent", "bytes received"), rows)
 
@@ -381,7 +382,6 @@ def _alone(settings: PartySettings) -> Iterator[None]:
     """One run of the server at a time: shufflers would break an older one off for a newer."""
     import fcntl
 
-    from veil.errors import InputError
     from veil.tools.filesystem import make_private_folder, open_private
 
     make_private_folder(settings.folder)
@@ -394,7 +394,6 @@ def _alone(settings: PartySettings) -> Iterator[None]:
 
 
 def _read_server(config: Path) -> PartySettings:
-    from veil.errors import InputError
     from veil.shuffle.plan import SERVER
 
     settings = _read(config)
@@ -404,7 +403,6 @@ def _read_server(config: Path) -> PartySettings:
 
 
 def _document(path: Path) -> Document:
-    from veil.errors import WireError
     from veil.tools.json_documents import load_json
 
     try:

@@ -1,10 +1,7 @@
-"""`veil peos plan`: how to ask where shufflers add fake reports, for three promises at once.
+"""`veil peos`: several shufflers that mix reports under secret shares and add fake reports (thesis 9.5).
 
-`veil peos demo`: three promises, three shufflers as processes of their own, and what the server learns.
-
-`veil peos ...`: several shufflers that mix reports under secret shares, and add fake ones (thesis 9.5).
-
-Thin like the other commands: here they are only listed.
+`plan` finds a design that meets three privacy guarantees, and `demo` runs one on this machine with each shuffler as a
+process of its own. The commands of the parties are in `veil.cli.parties`.
 """
 
 from __future__ import annotations
@@ -23,12 +20,12 @@ import typer
 from veil.cli.options import HeldDomain, HeldLabels, HeldLabelsFile, whole_number
 from veil.cli.output import AsJson, Document, console, plain_table, reporting, warn, wrote
 from veil.cli.parties import costs_table, keys, secret, server, spot_checks, status, submit
+from veil.errors import PartyError
 
 if TYPE_CHECKING:
     from veil.accounting import PeosDesign
     from veil.cli.output import Screen
     from veil.domain import Domain
-
 
 _HEADINGS = (
     "",
@@ -39,6 +36,7 @@ _HEADINGS = (
     "eps: server and most shufflers",
     "standard error",
 )
+_SERVER, _USERS, _LOCAL, _DELTA = 1.0, 2.0, 4.0, 1e-6
 
 
 @reporting
@@ -110,7 +108,7 @@ def _held(domain: int | None, labels: str | None, labels_file: Path | None) -> D
     """What people hold, by the one option that says it."""
     from veil.cli.input import read_lines
     from veil.domain import Categories
-    from veil.planning.held import labelled
+    from veil.planning.domains import labelled
 
     if sum(one is not None for one in (domain, labels, labels_file)) != 1:
         raise typer.BadParameter("say once what people hold: expected one of --domain, --labels and --labels-file")
@@ -122,8 +120,6 @@ def _held(domain: int | None, labels: str | None, labels_file: Path | None) -> D
 def _show(found: tuple[PeosDesign, ...], screen: Screen) -> None:
     """Both ways, the better one first and marked."""
     from rich.text import Text
-
-    from veil.cli.output import plain_table
 
     best = found[0]
     size = best.oracle.domain.size
@@ -167,9 +163,6 @@ def _document(one: PeosDesign) -> Document:
         "epsilon_local": one.local.epsilon,
         "standard_error": math.sqrt(one.variance),
     }
-
-
-_SERVER, _USERS, _LOCAL, _DELTA = 1.0, 2.0, 4.0, 1e-6
 
 
 @reporting
@@ -246,8 +239,6 @@ def _veil(*arguments: str) -> Document:
     command = [sys.executable, "-m", "veil.cli", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  # our own command
     if done.returncode:
-        from veil.errors import PartyError
-
         raise PartyError("veil", f"{' '.join(arguments[:2])} failed: {done.stderr.decode().strip()}")
     document: Document = json.loads(done.stdout)
     return document

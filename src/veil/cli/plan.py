@@ -1,11 +1,6 @@
-"""What people hold, by the options of `veil plan` that say it: checked against the goal, and made into a domain.
+"""`veil plan KIND`: compare the methods for a goal, explain the choice, and write the study.
 
-What `veil plan` found, for people to read: the ways to ask beside each other, the taken one marked, and why.
-
-`veil plan KIND`: compares the ways to ask, explains one, and writes its study.
-
-What is compared and chosen is in `veil.planning`; here it is asked for, the same for every goal and study. What people
-hold is read in `holding`, and what was found is shown in `choices`.
+`veil.planning` compares and chooses. Here the options are checked against the goal and made into domains.
 """
 
 from __future__ import annotations
@@ -18,235 +13,18 @@ import typer
 
 from veil.cli.options import HeldDomain, HeldLabels, HeldLabelsFile, given_changes, goals, whole_number
 from veil.cli.output import AsJson, Document, console, flag, print_error, reporting, warn, wrote
+from veil.errors import InputError, ParameterError, SqlError
+from veil.tools.messages import unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
-    from veil.cli.output import Screen
     from veil.domain import Domain, Record
-    from veil.planning import Central, Choice, Goal, Quantity, Wishes
+    from veil.planning import Central, Choice, Goal, Wishes
     from veil.sql.schema import Schema
-
 
 _HOLDING = ("domain", "labels", "labels_file", "range", "max_bytes", "bits", "universe")
 _MANY_LABELS = 100  # of an attribute, above which they may be about single people
-
-
-def check_options(goal: Goal, given: set[str]) -> None:
-    """Refuse options that the goal does not take, or that do not go together."""
-    strange = sorted(given - set(goal.takes))
-    if strange:
-        taken = ", ".join(map(_flag, goal.takes)) or "none of these options"
-        raise typer.BadParameter(f"{_flag(strange[0])} does not apply to {goal.name}, which takes {taken}")
-    holding = [name for name in _HOLDING if name in given]
-    if "schema" in given and (others := given & {"file", "private", "public", "attribute"}):
-        raise typer.BadParameter(
-            f"expected FILE or --schema, not both: a schema says what people hold, leave {_flag(min(others))} out"
-        )
-    if ("file" in given) != ("private" in given):
-        raise typer.BadParameter("FILE and --private go together: which of its columns people hold")
-    if "public" in given and "file" not in given:
-        raise typer.BadParameter("--public goes with FILE: which of its columns are known of everybody")
-    if len(holding) > 1:
-        raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
-    if "missing" in given and not given & {"domain", "labels", "labels_file"}:
-        raise typer.BadParameter("--missing goes with --domain, --labels or --labels-file")
-    if "integers" in given and "range" not in given:
-        raise typer.BadParameter("--integers goes with --range")
-
-
-def _flag(name: str) -> str:
-    return {"k": "-k", "file": "FILE"}.get(name, f"--{name.replace('_', '-')}")
-
-
-def held_by(goal: Goal, given: dict[str, Any]) -> Domain | None:
-    """What people hold, by the one option that says it."""
-    from veil.cli.input import read_lines
-    from veil.domain import Bits, Categories, Text
-    from veil.planning.held import between, items_of, labelled
-
-    if given["private"] is not None or given["attribute"] is not None:
-        return _record(goal, given["file"], given["private"], given["attribute"] or ())
-    name = next((name for name in _HOLDING if given[name] is not None), None)
-    missing: Literal["refuse", "category"] = given["missing"] or "refuse"
-    made: dict[str, Any] = {
-        "domain": lambda count: Categories.range(count, missing=missing),
-        "labels": lambda text: labelled(text, missing=missing),
-        "labels_file": lambda path: Categories(read_lines(path), missing=missing),
-        "range": lambda ends: between(*ends, integers=bool(given["integers"]), buckets=given["buckets"]),
-        "max_bytes": Text,
-        "bits": Bits,
-        "universe": lambda path: items_of(read_lines(path)),
-    }
-    return None if name is None else made[name](given[name])
-
-
-def _record(goal: Goal, file: Path | None, private: str | None, attributes: Sequence[str]) -> Domain:
-    """Records of the attributes that are given, and of the columns of a file that are not given so."""
-    from veil.cli.input import check_inputs
-    from veil.domain import Record
-    from veil.planning.held import attribute
-
-    given: dict[str, Domain] = {}
-    for text in attributes:
-        name, part = attribute(text)
-        if name in given:
-            raise typer.BadParameter(f"--attribute {name} is given twice")
-        given[name] = part
-    names = [] if private is None else _names("--private", private)
-    found: dict[str, Domain] = {}
-    if file is not None:
-        check_inputs(file)
-        _check_columns(file, [*names, *given])
-        found = goal.dimensions(file, [name for name in names if name not in given])
-    parts = {name: given.get(name) or found[name] for name in names} | given
-    return Record(tuple(parts.items()))
-
-
-def _names(option: str, text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len(set(names)) != len(names):
-        raise typer.BadParameter(f"{option} names columns that differ, as in {option} age,sex,region")
-    return names
-
-
-def public_by(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
-    """The public columns that a file's columns are proposed as."""
-    if file is None or given["public"] is None:
-        return ()
-    from veil.planning.sql import proposed_public
-
-    names = _names("--public", given["public"])
-    attributes = [text.partition("=")[0].strip() for text in given["attribute"] or ()]
-    for name in (*_names("--private", given["private"]), *attributes):
-        if name in names:
-            raise typer.BadParameter(f"{name} is both private and public: name it in one of --private and --public")
-    _check_columns(file, names)
-    return proposed_public(file, names)
-
-
-def _check_columns(file: Path, names: Sequence[str]) -> None:
-    """Refuse attributes that are no columns of a file, with those that may be meant: here the file is public."""
-    from veil.errors import InputError
-    from veil.files import column_names
-    from veil.tools.messages import unknown_name
-
-    have = column_names(file)
-    for name in names:
-        if name not in have:
-            raise InputError(f"{file}: {unknown_name('a column', name, have)}")
-
-
-def warn_of_many(held: Domain | None) -> None:
-    """Say which attributes have so many labels that they may be about single people."""
-    from veil.domain import Categories, Record
-
-    for name, part in held.attributes if isinstance(held, Record) else ():
-        if isinstance(part, Categories) and part.labels is not None and part.count > _MANY_LABELS:
-            warn(
-                f"{name} has {part.count:,} different labels, and all of them stand in the study: if they are names, "
-                "or anything else that tells who somebody is, leave it out, or put them together in fewer groups"
-            )
-
-
-_TITLE = ("people_hold", "epsilon", "users")
-
-
-def show_goals(screen: Screen) -> Document:
-    """List all goals, and all kinds of studies."""
-    from rich.text import Text
-
-    from veil.cli.output import plain_table
-    from veil.planning.goals import GOALS, goal_of
-    from veil.study import STUDIES
-
-    parts = {"goals": list(GOALS.values()), "studies": [goal_of(kind) for kind in STUDIES if kind not in GOALS]}
-    titles = ("Goals: the best way is found", "Kinds of studies: with the parameters that you give")
-    for title, listed in zip(titles, parts.values(), strict=True):
-        screen.print(Text(title, style="bold"))
-        screen.print(plain_table(("kind", "what it tells"), [(goal.name, goal.summary) for goal in listed]))
-    return {name: {goal.name: goal.summary for goal in listed} for name, listed in parts.items()}
-
-
-def show_choice(choice: Choice, screen: Screen) -> None:
-    """The options in a table with the taken one marked, what each round does, and why."""
-    from rich.text import Text
-
-    facts = choice.facts
-    held, epsilon, users = (facts[name] for name in _TITLE)
-    promised = f"eps = {epsilon:g}"
-    if "epsilon_central" in facts:
-        promised = f"eps = {facts['epsilon_central']:g} after a shuffler (delta = {facts['delta']:g})"
-    screen.print(Text(f"{choice.goal}: people hold {held}, {promised}, {users:,} people", style="bold"))
-    names = list(choice.taken.errors)
-    table = _table(("", "way", "report", *names), text=2)
-    for option in choice.options:
-        taken = option is choice.taken
-        cells = [_text(option.errors[name]) for name in names]
-        style = "bold green" if taken else "" if option.allowed else "dim"
-        table.add_row("*" if taken else "", option.name, f"{option.report_bytes:,} B", *cells, style=style)
-    screen.print(table)
-    if choice.rounds:
-        rounds = _table(tuple(choice.rounds[0]), text=0)
-        for row in choice.rounds:
-            rounds.add_row(*(_text(measure) for measure in row.values()))
-        screen.print(Text(f"the rounds of {choice.taken.name}", style="bold"))
-        screen.print(rounds)
-    if choice.attributes:
-        attributes = _table(tuple(choice.attributes[0]), text=2, wrap=True)
-        for row in choice.attributes:
-            attributes.add_row(*(Text(_text(measure)) for measure in row.values()))
-        screen.print(attributes)
-    for option in choice.options:
-        for note in option.notes:
-            screen.print(Text(f"{option.name}: {note}.", style="dim"))
-    titled = (*_TITLE, "epsilon_central", "delta")
-    more = [f"{name.replace('_', ' ')}: {fact:,}" for name, fact in facts.items() if name not in titled]
-    for line in (", ".join(more), choice.about):
-        if line:
-            screen.print(Text(line, style="dim"))
-    screen.print(Text.assemble(("* ", "bold green"), choice.why))
-
-
-def _table(headings: tuple[str, ...], *, text: int, wrap: bool = False) -> Table:
-    """An empty table, of which the first columns are text; with `wrap`, text that may be long."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for i, heading in enumerate(headings):
-        longest = max((len(word) for word in heading.split()), default=0)
-        table.add_column(
-            heading,
-            justify="left" if i < text else "right",
-            no_wrap=i < text and not wrap,
-            overflow="fold",
-            min_width=longest,
-        )
-    return table
-
-
-def _text(measure: Quantity) -> str:
-    from veil.results.units import Unit
-
-    value = measure.value
-    if not isinstance(value, (int, float)):
-        return "-" if value is None else value
-    if measure.unit == "share":
-        return f"{100 * value:.3f} %" if value >= 1e-4 else f"{100 * value:.2g} %"
-    if measure.unit == "count":
-        return f"{value:,.0f}" if value < 1e8 else f"{value:.1e}"
-    if measure.unit == "square":
-        return f"{value:.2g}"
-    if measure.unit == "eps":
-        return f"{value:.4g}"
-    if measure.unit == "effort":
-        return "< 1 s" if value < 1 else Unit("duration").text(round(value))
-    return Unit(measure.unit).text(value)  # type: ignore[arg-type]  # a length or a duration
-
-
 _MOST_LOCAL = 8.0
 """What a local eps may be behind a shuffler, unless --epsilon says it."""
 _USUAL_PEOPLE = 1_000_000
@@ -366,14 +144,15 @@ def plan(
     as_json: AsJson = False,
 ) -> Document:
     """Compare methods for a goal, explain the choice, and write the study to a file."""
-    screen = console(as_json)
-    if kind is None or listed:
-        return show_goals(screen)
     from veil.cli.input import check_output
+    from veil.cli.results import show_choice, show_goals
     from veil.planning import Wishes, goal_of
     from veil.privacy import weakness
     from veil.tools.filesystem import write_atomically
 
+    screen = console(as_json)
+    if kind is None or listed:
+        return show_goals(screen)
     goal = goal_of(kind)
     central = _central(epsilon_central, delta, shuffler=shuffler)
     if central is not None and epsilon is None:
@@ -513,7 +292,6 @@ def _columns_of(file: Path, held: Record) -> list[str]:
 def _check_queries(wishes: Wishes, *, quiet: bool) -> None:
     """Point at the mistake in a query, and say which one it is."""
     from veil.domain import Record
-    from veil.errors import ParameterError, SqlError
     from veil.sql.language.parsing import parse
     from veil.sql.language.statements import pointed
     from veil.sql.table import Table
@@ -533,3 +311,118 @@ def _check_queries(wishes: Wishes, *, quiet: bool) -> None:
                 print_error(f"query {number} of {len(wishes.queries)}:")
                 print_error(pointed(text, problem))
             raise
+
+
+def check_options(goal: Goal, given: set[str]) -> None:
+    """Refuse options that the goal does not take, or that do not go together."""
+    strange = sorted(given - set(goal.takes))
+    if strange:
+        taken = ", ".join(map(_flag, goal.takes)) or "none of these options"
+        raise typer.BadParameter(f"{_flag(strange[0])} does not apply to {goal.name}, which takes {taken}")
+    holding = [name for name in _HOLDING if name in given]
+    if "schema" in given and (others := given & {"file", "private", "public", "attribute"}):
+        raise typer.BadParameter(
+            f"expected FILE or --schema, not both: a schema says what people hold, leave {_flag(min(others))} out"
+        )
+    if ("file" in given) != ("private" in given):
+        raise typer.BadParameter("FILE and --private go together: which of its columns people hold")
+    if "public" in given and "file" not in given:
+        raise typer.BadParameter("--public goes with FILE: which of its columns are known of everybody")
+    if len(holding) > 1:
+        raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
+    if "missing" in given and not given & {"domain", "labels", "labels_file"}:
+        raise typer.BadParameter("--missing goes with --domain, --labels or --labels-file")
+    if "integers" in given and "range" not in given:
+        raise typer.BadParameter("--integers goes with --range")
+
+
+def _flag(name: str) -> str:
+    return {"k": "-k", "file": "FILE"}.get(name, f"--{name.replace('_', '-')}")
+
+
+def held_by(goal: Goal, given: dict[str, Any]) -> Domain | None:
+    """What people hold, by the one option that says it."""
+    from veil.cli.input import read_lines
+    from veil.domain import Bits, Categories, Text
+    from veil.planning.domains import between, items_of, labelled
+
+    if given["private"] is not None or given["attribute"] is not None:
+        return _record(goal, given["file"], given["private"], given["attribute"] or ())
+    name = next((name for name in _HOLDING if given[name] is not None), None)
+    missing: Literal["refuse", "category"] = given["missing"] or "refuse"
+    made: dict[str, Any] = {
+        "domain": lambda count: Categories.range(count, missing=missing),
+        "labels": lambda text: labelled(text, missing=missing),
+        "labels_file": lambda path: Categories(read_lines(path), missing=missing),
+        "range": lambda ends: between(*ends, integers=bool(given["integers"]), buckets=given["buckets"]),
+        "max_bytes": Text,
+        "bits": Bits,
+        "universe": lambda path: items_of(read_lines(path)),
+    }
+    return None if name is None else made[name](given[name])
+
+
+def _record(goal: Goal, file: Path | None, private: str | None, attributes: Sequence[str]) -> Domain:
+    """Records of the attributes that are given, and of the columns of a file that are not given so."""
+    from veil.cli.input import check_inputs
+    from veil.domain import Record
+    from veil.planning.domains import attribute
+
+    given: dict[str, Domain] = {}
+    for text in attributes:
+        name, part = attribute(text)
+        if name in given:
+            raise typer.BadParameter(f"--attribute {name} is given twice")
+        given[name] = part
+    names = [] if private is None else _names("--private", private)
+    found: dict[str, Domain] = {}
+    if file is not None:
+        check_inputs(file)
+        _check_columns(file, [*names, *given])
+        found = goal.dimensions(file, [name for name in names if name not in given])
+    parts = {name: given.get(name) or found[name] for name in names} | given
+    return Record(tuple(parts.items()))
+
+
+def _names(option: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise typer.BadParameter(f"{option} names columns that differ, as in {option} age,sex,region")
+    return names
+
+
+def public_by(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
+    """The public columns that a file's columns are proposed as."""
+    if file is None or given["public"] is None:
+        return ()
+    from veil.planning.sql import proposed_public
+
+    names = _names("--public", given["public"])
+    attributes = [text.partition("=")[0].strip() for text in given["attribute"] or ()]
+    for name in (*_names("--private", given["private"]), *attributes):
+        if name in names:
+            raise typer.BadParameter(f"{name} is both private and public: name it in one of --private and --public")
+    _check_columns(file, names)
+    return proposed_public(file, names)
+
+
+def _check_columns(file: Path, names: Sequence[str]) -> None:
+    """Refuse attributes that are no columns of a file, with those that may be meant: here the file is public."""
+    from veil.files import column_names
+
+    have = column_names(file)
+    for name in names:
+        if name not in have:
+            raise InputError(f"{file}: {unknown_name('a column', name, have)}")
+
+
+def warn_of_many(held: Domain | None) -> None:
+    """Say which attributes have so many labels that they may be about single people."""
+    from veil.domain import Categories, Record
+
+    for name, part in held.attributes if isinstance(held, Record) else ():
+        if isinstance(part, Categories) and part.labels is not None and part.count > _MANY_LABELS:
+            warn(
+                f"{name} has {part.count:,} different labels, and all of them stand in the study: if they are names, "
+                "or anything else that tells who somebody is, leave it out, or put them together in fewer groups"
+            )

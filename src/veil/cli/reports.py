@@ -1,7 +1,4 @@
-"""`veil randomize`, `veil tally` and `veil merge`: from values to reports to integers that add up.
-
-`veil estimate`, `veil difference` and `veil next`: what the reports say, and what changed between two of them.
-"""
+"""Commands on reports and tallies: `randomize`, `tally`, `merge`, `estimate`, `difference`, `next`, `synthesize`."""
 
 from __future__ import annotations
 
@@ -35,10 +32,13 @@ from veil.cli.options import (
     given_changes,
     is_far,
 )
-from veil.cli.output import SEEDED, AsJson, Document, console, plural, reporting, warn, warn_of_seed, wrote
+from veil.cli.output import SEEDED, AsJson, Document, console, plural, progress, reporting, warn, warn_of_seed, wrote
+from veil.errors import InputError
 
 if TYPE_CHECKING:
     from veil.survey import SurveyTally
+
+_SYNTHETIC_ENDINGS = (".csv", ".parquet", ".arrow")
 
 
 @reporting
@@ -60,11 +60,10 @@ def randomize(
     or .parquet, the output is a single file.
     """
     from veil.cli.input import check_output, load
-    from veil.cli.output import progress
-    from veil.cli.sql import added, check_folder, now_holds
+    from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.values import RandomizedRows
     from veil.cli.values import ValueInput as ValuesOf
-    from veil.files.groups import ARROW, PARQUET
+    from veil.files.arrow_files import ARROW, PARQUET
     from veil.sql import Table
 
     warn_of_seed(seed)
@@ -105,8 +104,6 @@ def tally(
 ) -> Document:
     """Count reports into a tally. Memory use does not grow with the number of people."""
     from veil.cli.input import check_inputs, check_output, load
-    from veil.cli.output import progress
-    from veil.errors import InputError
     from veil.tools.filesystem import write_atomically
     from veil.wire.tallies import encode_tally
 
@@ -171,9 +168,7 @@ def estimate(
 ) -> Document:
     """Estimate the result of a study, with errors: frequencies, a distribution, a mean or frequent values."""
     from veil.cli.input import collected_of, load
-    from veil.cli.output import progress
-    from veil.cli.showing import OutputOptions, remarked
-    from veil.errors import InputError
+    from veil.cli.results import OutputOptions, remarked
     from veil.study import OneRound
 
     made = given_changes(changes, marginal=marginal, given=given)
@@ -211,9 +206,7 @@ def difference(
 ) -> Document:
     """Estimate the change between two collections, with intervals: for example two months or two groups."""
     from veil.cli.input import collected_of, load
-    from veil.cli.output import progress
-    from veil.cli.showing import OutputOptions, remarked
-    from veil.errors import InputError
+    from veil.cli.results import OutputOptions, remarked
     from veil.study import OneRound
 
     wanted, results = OutputOptions(out, plot, level, top, everything), []
@@ -249,8 +242,7 @@ def next_round(
 ) -> Document:
     """Read the reports of a round and write the task of the next round; after the last round, show the result."""
     from veil.cli.input import goes_on, show_round
-    from veil.cli.output import progress
-    from veil.cli.showing import OutputOptions, remarked
+    from veil.cli.results import OutputOptions, remarked
 
     wanted, screen = OutputOptions(out, plot, level, top, everything), console(as_json)
     wanted.check(files or [])
@@ -263,3 +255,49 @@ def next_round(
     if out is not None or plot is not None:
         warn("there is a round to go: --out and --plot wait for the result.")
     return show_round(run, folder, screen)
+
+
+@reporting
+def synthesize(
+    study: StudyFile,
+    collected: Collected,
+    people: Annotated[int, typer.Option("--people", "-n", min=1, metavar="N", help="How many people to make up.")],
+    out: Out,
+    changes: Changes = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Make up the same people again.")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Generate synthetic records from an estimated joint distribution (.csv, .parquet or .arrow)."""
+    from veil.cli.input import check_output, collected_of, load
+    from veil.cli.results import remarked
+    from veil.marginals import JointStudy
+    from veil.results.render.files import arrow_bytes
+    from veil.tools.filesystem import write_atomically
+
+    loaded = load(study, given_changes(changes))
+    check_output(out, [study, *collected], _SYNTHETIC_ENDINGS)
+    if not isinstance(loaded.study, JointStudy):
+        raise InputError(
+            f"people are made up from a joint distribution, which a study of kind {loaded.study.kind} does not read:"
+            " `veil plan marginals` plans one"
+        )
+    with remarked() as remarks:
+        found = loaded.study.read(collected_of(loaded.survey, collected, progress))
+        with progress("making up people", people) as advance:
+            made = found.synthesize(people, seed)
+            advance(people)
+    write_atomically(out, arrow_bytes(made, out.suffix.lower().removeprefix(".")))
+    facts = found.facts()
+    of = f"{plural(facts['views'], 'set')} of up to {facts['largest_view']}" if "views" in facts else "pairs of"
+    said = (
+        f"These people are made up: none of them is one of the {found.n:,} who answered. Together they follow what was"
+        f" estimated for {of} attributes, with the errors that `veil estimate` shows; what nobody was asked for"
+        " together is as mixed as that allows."
+    )
+    screen = console(as_json)
+    wrote(screen, out, f"{plural(made.num_rows, 'row')} of {plural(made.num_columns, 'attribute')}")
+    screen.print(said)
+    for remark in remarks:
+        warn(remark)
+    known = {"task": loaded.survey.task, "people": found.n, "made_up": made.num_rows, "columns": made.column_names}
+    return {**known, "seeded": seed is not None, "remarks": [said, *remarks], "out": str(out)}

@@ -1,4 +1,4 @@
-"""What `veil reproduce` prints and writes; the experiments themselves are `veil_papers`."""
+"""`veil reproduce`: what it prints and writes. The experiments are in `veil_papers`."""
 
 from __future__ import annotations
 

@@ -1,87 +1,28 @@
-"""Folders that are tables, as commands write and read them: made where there is none, added to where there is one.
-
-`veil sql`: queries over a table of reports, from the command line, from standard input, or in a shell.
-"""
+"""`veil sql`: queries over a table of reports, from the command line, from standard input, or in a shell."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from veil.cli.input import check_output
 from veil.cli.options import Engine, Level, Picture, TableOut, counting, given_changes
-from veil.cli.output import SEEDED, AsJson, Document, console, plural, print_error, reporting, warn
-from veil.errors import EmptyError, InputError, MismatchError
-from veil.reports.columns import Reports
-from veil.sql import Table
-from veil.sql.folder import STUDY_NAME, TableFolder, create, open_folder
-from veil.survey import Survey
+from veil.cli.output import SEEDED, AsJson, Document, console, print_error, progress, reporting, warn
+from veil.errors import InputError, SqlError, VeilError
 from veil.tools.messages import escape_lines
 
 if TYPE_CHECKING:
     from veil.cli.options import CountingPlace
-    from veil.cli.showing import OutputOptions
+    from veil.cli.results import OutputOptions
     from veil.results.base import Result
     from veil.sql.database import Database
     from veil.sql.execution.rows import Rows
+    from veil.sql.folder import TableFolder
     from veil.sql.table import Reading
-
-
-def check_folder(folder: Path, table: Table) -> TableFolder | None:
-    """The folder that takes a table's reports, if it is there; refused before the work where it cannot take them."""
-    if (folder / STUDY_NAME).exists():
-        found = open_folder(folder)
-        if found.table.survey.task != table.survey.task:
-            raise MismatchError(f"{folder} holds another table: take another folder, or the same table")
-        _ = found.people  # refuses damaged files now
-        return found
-    if folder.is_dir():
-        if any(folder.iterdir()):
-            raise InputError(f"{folder} holds something else: expected a table, an empty folder, or none")
-    else:
-        check_output(folder)
-    return None
-
-
-def added(
-    folder: Path, table: Table, reports: Iterable[Reports], found: TableFolder | None, *, seeded: bool
-) -> TableFolder:
-    """Add reports as one file to the folder that `check_folder` found; it is made where there is none."""
-    given = iter(reports)
-    first = next(given)  # whatever is wrong with the first people leaves no folder behind
-    if found is None:
-        found = create(folder, table)
-    found.append(chain([first], given), seeded=seeded)
-    return found
-
-
-def now_holds(found: TableFolder) -> str:
-    """How many people and files a table has, in words."""
-    return f"the table in {found.path} now has {plural(found.people, 'report')} in {plural(len(found.files), 'file')}"
-
-
-def report_files(survey: Survey, paths: Sequence[Path]) -> list[Path]:
-    """The same paths, with the files of reports in place of each table's folder."""
-    files: list[Path] = []
-    for path in paths:
-        if not (path.is_dir() and (path / STUDY_NAME).exists()):
-            files.append(path)
-            continue
-        found = open_folder(path)
-        if found.table.survey.task != survey.task:
-            raise MismatchError(f"{path} holds another table than the study asks")
-        if not found.files:
-            raise EmptyError(f"nobody has reported to the table in {path} yet")
-        for ignored in found.ignored:
-            warn(f"left out of the answers: {ignored}")
-        files += found.files
-    return files
 
 
 @reporting
@@ -116,8 +57,7 @@ def sql(
     as_json: AsJson = False,
 ) -> Document:
     """Query a table in SQL. Every number comes with its error; EXPLAIN SELECT ... shows plan and predicted errors."""
-    from veil.cli.showing import OutputOptions
-    from veil.errors import InputError
+    from veil.cli.results import OutputOptions
     from veil.sql.database import Database
 
     form = "json" if as_json else form
@@ -166,7 +106,6 @@ def _through(place: CountingPlace) -> Callable[[TableFolder], Rows] | None:
     """Who goes through the rows of a table: this machine, or Spark."""
     if not place.on_spark:
         return None
-    from veil.cli.output import progress
     from veil.sql.execution.cluster import rows_of
 
     return lambda rows: rows_of(rows.table, place.files(rows.table.survey, rows.files, progress))
@@ -176,7 +115,6 @@ def _reading(changes: list[str] | None) -> Reading | None:
     """The reading of `--set reading=...`; nothing else can be set."""
     from typing import get_args
 
-    from veil.errors import InputError
     from veil.sql.table import Reading
 
     made = given_changes(changes)
@@ -188,7 +126,6 @@ def _reading(changes: list[str] | None) -> Reading | None:
 
 def _queries(text: str) -> list[str]:
     """The queries of a text; the last one needs no semicolon."""
-    from veil.errors import InputError
     from veil.sql.language.statements import split
 
     whole, rest = split(text)
@@ -202,7 +139,6 @@ def _asked(
     database: Database, text: str, number: int, many: int, form: str, users: int | None, plot: Path | None
 ) -> Result:
     """The answer to one query; a mistake in it is pointed at, and what is not asked after it is counted."""
-    from veil.errors import InputError, SqlError, VeilError
     from veil.sql.language.statements import pointed
 
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.cli.output import explained, plain_table, plural
-from veil.cli.showing import OutputOptions
+from veil.cli.results import OutputOptions
 from veil.cli.sql import SessionNotes
 from veil.errors import SqlError
 from veil.sql.language.statements import pointed, split
@@ -199,7 +199,7 @@ def completer(table: Table) -> Any:
     labels = [str(label) for part in table.private.parts for label in getattr(part, "labels", None) or ()]
     labels += [str(label) for column in table.public for label in column.to_json().get("labels", ())]
 
-    class Words(Completer):
+    class WordCompleter(Completer):
         """What begins as the word before the cursor does."""
 
         def get_completions(self, document: Typed, complete_event: CompleteEvent) -> Iterator[Completion]:
@@ -211,4 +211,4 @@ def completer(table: Table) -> Any:
                     text = word.replace("'", "''") + "'" if quoted else word
                     yield Completion(text, start_position=-len(begun), display=word)
 
-    return Words()
+    return WordCompleter()

@@ -1,6 +1,6 @@
-"""`veil serve` and `veil survey ...`: the collector from the command line, on its own database.
+"""`veil serve`, `veil warm` and `veil survey`: the collector from the command line, on its own database.
 
-Thin like the other commands; everything of the collector is imported when a command runs.
+Everything of the collector is imported when a command runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.operating import Folder, New, On, SettingsFile, check_installed, check_owner, command, settings_of
+from veil.cli.admin import (
+    DatabaseContext,
+    Folder,
+    New,
+    SettingsFile,
+    check_installed,
+    check_owner,
+    command,
+    settings_of,
+)
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -105,7 +114,7 @@ def warm(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson =
 
 @command(survey_app, "create")
 def create(
-    on: On,
+    on: DatabaseContext,
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
     opens: Annotated[str | None, typer.Option(help="Take reports from then on, as in 2026-01-31T12:00:00Z.")] = None,
     closes: Annotated[str | None, typer.Option(help="Take no reports from then on.")] = None,
@@ -182,7 +191,7 @@ def create(
 
 
 @command(survey_app, "open", "open")
-def open_(on: On, task: TaskId) -> Document:
+def open_(on: DatabaseContext, task: TaskId) -> Document:
     """Open a draft: it takes reports from now on, and its task can no longer change."""
     from veil.collector.surveys.catalogue import for_devices
 
@@ -191,13 +200,13 @@ def open_(on: On, task: TaskId) -> Document:
 
 
 @command(survey_app, "close", "close")
-def close(on: On, task: TaskId) -> Document:
+def close(on: DatabaseContext, task: TaskId) -> Document:
     """Close a survey: it takes no more reports."""
     return on.shown(on.catalogue.describe(on.catalogue.close(on.catalogue.chosen(task).task)))
 
 
 @command(survey_app, "show")
-def show(on: On, task: SurveyOrStudy) -> Document:
+def show(on: DatabaseContext, task: SurveyOrStudy) -> Document:
     """Show the state of a survey or of a study of several rounds."""
     from veil.collector.surveys.catalogue import for_devices
 
@@ -209,7 +218,7 @@ def show(on: On, task: SurveyOrStudy) -> Document:
 
 
 @command(survey_app, "list")
-def list_surveys(on: On) -> Document:
+def list_surveys(on: DatabaseContext) -> Document:
     """List all surveys, oldest first, and all studies of several rounds."""
     surveys = [_described(on, stored) for stored in on.store.surveys()]
     studies = [on.studies.describe(study.id) for study in on.store.studies()]
@@ -224,7 +233,7 @@ def list_surveys(on: On) -> Document:
 
 @command(survey_app, "next", "next")
 def next_round(
-    on: On,
+    on: DatabaseContext,
     study: StudyId,
     number: Annotated[
         int | None, typer.Option("--round", min=0, help="The round to close: again is fine then.")
@@ -239,7 +248,7 @@ def next_round(
 
 @command(survey_app, "answer", "answer")
 def answer(
-    on: On,
+    on: DatabaseContext,
     task: SurveyOrStudy,
     marginal: MarginalOf = None,
     given: Given = None,
@@ -256,7 +265,7 @@ def answer(
     Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
     """
     from veil.cli.input import StudyInput
-    from veil.cli.showing import OutputOptions, remarked
+    from veil.cli.results import OutputOptions, remarked
     from veil.collector.surveys.answers import AnswerRequest, prepare, without
     from veil.collector.surveys.catalogue import parsed, parsed_study
 
@@ -281,7 +290,7 @@ def answer(
 
 @command(survey_app, "export", "export")
 def export(
-    on: On,
+    on: DatabaseContext,
     task: TaskId,
     out: Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write; with --folders, a new folder.")],
     folders: Annotated[
@@ -308,7 +317,7 @@ def export(
 
 
 @command(survey_app, "rebuild", "rebuild")
-def rebuild(on: On, task: TaskId) -> Document:
+def rebuild(on: DatabaseContext, task: TaskId) -> Document:
     """Recount the reports of a survey, and correct the stored tally if it differs."""
     from veil.collector.surveys.catalogue import read_by
     from veil.collector.surveys.collection import is_maintained
@@ -327,7 +336,9 @@ def rebuild(on: On, task: TaskId) -> Document:
 
 @command(survey_app, "purge", "purge")
 def purge(
-    on: On, task: TaskId, yes: Annotated[bool, flag("--yes", "Really do it: nothing brings them back.")] = False
+    on: DatabaseContext,
+    task: TaskId,
+    yes: Annotated[bool, flag("--yes", "Really do it: nothing brings them back.")] = False,
 ) -> Document:
     """Erase the reports of a closed survey. Its results remain if their tally is stored."""
     if not yes:
@@ -342,7 +353,7 @@ def _called(stored: StoredSurvey) -> str:
     return f"{stored.name}, wave {stored.wave}" if stored.name else f"survey {stored.task[:12]}"
 
 
-def _described(on: On, stored: StoredSurvey) -> Document:
+def _described(on: DatabaseContext, stored: StoredSurvey) -> Document:
     """A survey for the operator, who has the database: all its reports, also those that answers do not count yet."""
     return {**on.catalogue.describe(stored), "reports": stored.reports}
 

@@ -16,7 +16,7 @@ from veil.engines import Watch
 from veil.entropy import Batch, SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import ReportWriter, ValueFile, count_rows, read_values, values_of
-from veil.files.groups import PARQUET
+from veil.files.arrow_files import PARQUET
 from veil.files.reports import write_parquet
 from veil.files.values import Missing, MissingPolicy
 from veil.reports.columns import Reports

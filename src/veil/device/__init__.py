@@ -1,11 +1,12 @@
-"""One person's device: it checks the promise, pays for it and randomizes; nothing here imports the collector.
+"""One person's device: it checks the privacy guarantee, pays for it and randomizes. Nothing here imports the collector.
 
-Client        answers surveys for one person; `Client.open` gets one from a collector and sends the answers there
-Ledger        what the person grants and has spent, in a file that fails closed
-OnlineClient  what `Client.open` returns: fetches, verifies, pays, sends with retries, keeps what could not be sent
-Receipt       what became of an answer that was sent
-RoundClient   answers one round of a study of several rounds, and no second one
-verified      the survey in a published document, once its signature and times are checked
+Client          answers surveys for one person; `Client.open` gets one from a collector and sends the answers there
+Ledger          what the person grants and has spent, in a file that fails closed
+OnlineClient    what `Client.open` returns: fetches, verifies, pays, sends with retries, keeps what was not delivered
+Receipt         the state of an answer that was sent
+RoundClient     answers one round of a study of several rounds, and no other round
+verified        the survey in a published document, after its signature and times are checked
+verified_round  the current round of a study and the people it asks, after the signatures are checked
 """
 
 from veil.device.client import Client, RoundClient, verified_round

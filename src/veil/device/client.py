@@ -1,16 +1,14 @@
-"""One person's device: it checks the promise, pays for it, randomizes with the system's entropy, and remembers.
+"""Clients for one person: surveys, and single rounds of studies.
 
-The same answer to the same survey is sent again as the very same bytes, at no cost, also where several threads or
-processes give it at once: the collector counts it once, by its report id. A changed answer is a new report and is paid
-for again. Once an answer is delivered, the device forgets what recognises it: nothing is then drawn or paid unless the
-caller says that the answer is changed. Where the survey's mechanism is longitudinal, what is paid for is the permanent
-step of a value, and the same answer is a fresh report on every new occasion: each day, unless the caller names
-occasions (`veil.device.lasting`).
+A client checks the guarantee, pays for it, randomizes with the system's entropy, and remembers. The same answer to the
+same survey is sent again as the very same bytes, at no cost, also where several threads or processes give it at once:
+the collector counts it once, by its report id. A changed answer is a new report and is paid for again. Once an answer
+is delivered, the device forgets what recognises it: nothing is then drawn or paid unless the caller says that the
+answer is changed. Longitudinal mechanisms pay for the permanent step of a value, and make a fresh report on every new
+occasion: each day, unless the caller names occasions (`veil.device.repeated_answers`).
 
-One person, one round: a device's place in a study of several rounds, and the one round that it answers.
-
-Each device draws a number once per study and keeps it in the ledger; the collector signs which numbers a round asks. So
-every round asks people at random, and nobody twice. Nothing here knows the collector, which writes what is read here.
+In a study of several rounds, each device draws a number once and keeps it in the ledger. The collector signs which
+numbers a round asks, so that every round asks people at random, and nobody twice.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.device.lasting import RepeatedAnswers, read_kept, written
 from veil.device.ledger import ANSWERED, Ledger
+from veil.device.repeated_answers import RepeatedAnswers, read_kept, written
 from veil.device.verification import read_signed, verified
 from veil.domain import Codes, SetCodes
 from veil.entropy import Source, System
@@ -40,14 +38,11 @@ from veil.wire.frames import ID_BYTES, encode_report
 if TYPE_CHECKING:
     from veil.device.online import OnlineClient
 
-
-def normative_report(survey: Survey, value: Any, source: Source, public: Any = None) -> bytes:
-    """Runs on the device: one framed report. Draw order: path through the tree, view, mechanism, report id.
-
-    This is what every other language reproduces byte for byte from the same entropy.
-    """
-    report: Reports = survey.randomize([value], source, public)
-    return encode_report(survey, report, source.token(ID_BYTES))
+ROUND_PURPOSE = b"veil-study-round-v1\x00"
+"""What is signed begins with this, so that the signature of a survey cannot pass for one of a round."""
+_KIND, _VERSION = "veil-study-round", 1
+_MEMBERS = {"kind", "version", "study", "round", "task", "from", "to"}
+_NUMBER_BYTES = 8
 
 
 class Client:
@@ -166,25 +161,42 @@ class Client:
         return digest.hexdigest()[:32]
 
 
-def checked_ledger(ledger: Any) -> Ledger:
-    """A ledger; refuses what stands in its place, as the path of one: only the person can say what they grant."""
-    if isinstance(ledger, Ledger):
-        return ledger
-    raise ParameterError('expected a ledger with what the person grants, as veil.Ledger("ledger", lifetime=2.0)')
+class RoundClient:
+    """Answers one round of a study of several rounds for one person, and no second one.
 
+    `study` is the study's id and `key` the collector's public key, both known from elsewhere. Rounds whose times are
+    finer than an hour are refused unless `allow_fine_times`.
+    """
 
-def _checked(occasion: str) -> str:
-    if not isinstance(occasion, str) or not occasion:
-        raise ParameterError("an occasion is named by text")
-    return occasion
+    def __init__(self, study: str, ledger: Ledger, key: bytes, *, allow_fine_times: bool = False) -> None:
+        self.study, self.ledger, self.key, self.allow_fine_times = study, ledger, key, allow_fine_times
 
+    @property
+    def number(self) -> Fraction:
+        """The person's number in this study, from 0 up to 1: drawn once, and kept in the ledger."""
+        kept = self.ledger.remember(f"number:{self.study}", System().token(_NUMBER_BYTES).hex())
+        return Fraction(int.from_bytes(bytes.fromhex(kept), "little"), 2 ** (8 * _NUMBER_BYTES))
 
-ROUND_PURPOSE = b"veil-study-round-v1\x00"
-"""What is signed begins with this, so that the signature of a survey cannot pass for one of a round."""
+    def answer(self, published: Json, value: Any, public: Any = None, now: float | None = None) -> bytes | None:
+        """Runs on the device: the framed report to send, or None where this round asks other people.
 
-_KIND, _VERSION = "veil-study-round", 1
-_MEMBERS = {"kind", "version", "study", "round", "task", "from", "to"}
-_NUMBER_BYTES = 8
+        `published` is what the collector says of the round that is open now. The same answer again is the same bytes,
+        until it was `delivered`; a changed one is refused. So is every other round from then on, also where the ledger
+        could not pay for the first.
+        """
+        survey, part = verified_round(published, self.key, self.study, now, allow_fine_times=self.allow_fine_times)
+        if not part.begin <= self.number < part.end:
+            return None
+        client = Client(survey, self.ledger)
+        given = f"{part.number}:{part.task}:{client.mark(value, public)}"
+        if self.ledger.remember(f"{ANSWERED}{self.study}", given) != given:
+            raise AnsweredError("this study was answered before: a person answers one of its rounds, once")
+        occasion = f"round {part.number}" if client.lasting else None
+        return client.answer(value, public, occasion=occasion, changed=True)  # another study may have the same task
+
+    def delivered(self, report: bytes) -> None:
+        """Forget what recognises and repeats the answer of this report: the collector has acknowledged it."""
+        self.ledger.forget(report[1:33].hex(), written(report))  # the task id follows the version
 
 
 @dataclass(frozen=True)
@@ -241,39 +253,23 @@ def verified_round(
     return verified(answer, key, part.task, now, allow_fine_times=allow_fine_times), part
 
 
-class RoundClient:
-    """Answers one round of a study of several rounds for one person, and no second one.
+def normative_report(survey: Survey, value: Any, source: Source, public: Any = None) -> bytes:
+    """Runs on the device: one framed report. Draw order: path through the tree, view, mechanism, report id.
 
-    `study` is the study's id and `key` the collector's public key, both known from elsewhere. Rounds whose times are
-    finer than an hour are refused unless `allow_fine_times`.
+    This is what every other language reproduces byte for byte from the same entropy.
     """
+    report: Reports = survey.randomize([value], source, public)
+    return encode_report(survey, report, source.token(ID_BYTES))
 
-    def __init__(self, study: str, ledger: Ledger, key: bytes, *, allow_fine_times: bool = False) -> None:
-        self.study, self.ledger, self.key, self.allow_fine_times = study, ledger, key, allow_fine_times
 
-    @property
-    def number(self) -> Fraction:
-        """The person's number in this study, from 0 up to 1: drawn once, and kept in the ledger."""
-        kept = self.ledger.remember(f"number:{self.study}", System().token(_NUMBER_BYTES).hex())
-        return Fraction(int.from_bytes(bytes.fromhex(kept), "little"), 2 ** (8 * _NUMBER_BYTES))
+def checked_ledger(ledger: Any) -> Ledger:
+    """A ledger; refuses what stands in its place, as the path of one: only the person can say what they grant."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    raise ParameterError('expected a ledger with what the person grants, as veil.Ledger("ledger", lifetime=2.0)')
 
-    def answer(self, published: Json, value: Any, public: Any = None, now: float | None = None) -> bytes | None:
-        """Runs on the device: the framed report to send, or None where this round asks other people.
 
-        `published` is what the collector says of the round that is open now. The same answer again is the same bytes,
-        until it was `delivered`; a changed one is refused. So is every other round from then on, also where the ledger
-        could not pay for the first.
-        """
-        survey, part = verified_round(published, self.key, self.study, now, allow_fine_times=self.allow_fine_times)
-        if not part.begin <= self.number < part.end:
-            return None
-        client = Client(survey, self.ledger)
-        given = f"{part.number}:{part.task}:{client.mark(value, public)}"
-        if self.ledger.remember(f"{ANSWERED}{self.study}", given) != given:
-            raise AnsweredError("this study was answered before: a person answers one of its rounds, once")
-        occasion = f"round {part.number}" if client.lasting else None
-        return client.answer(value, public, occasion=occasion, changed=True)  # another study may have the same task
-
-    def delivered(self, report: bytes) -> None:
-        """Forget what recognises and repeats the answer of this report: the collector has acknowledged it."""
-        self.ledger.forget(report[1:33].hex(), written(report))  # the task id follows the version
+def _checked(occasion: str) -> str:
+    if not isinstance(occasion, str) or not occasion:
+        raise ParameterError("an occasion is named by text")
+    return occasion

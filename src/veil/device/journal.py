@@ -1,11 +1,9 @@
-"""What a person grants: the caps of a ledger, how they are written in it, and how they may change.
+"""The file of a ledger: one line per charge, and the caps that are in force.
 
-A cap is set when the ledger is created. Opening the ledger may lower it, for good; to raise it is a step of its own.
-
-The file of a ledger: one line per charge, each with a checksum that covers all lines before it.
-
-A line is flushed to the disk before it counts. A process killed while writing leaves at most an unfinished last line,
-of a charge that was never granted. Any other damage, an empty file and a foreign one are refused.
+Each line has a checksum that covers all lines before it, and is flushed to the disk before it counts. A process killed
+while writing leaves at most an unfinished last line, of a charge that was never granted. Any other damage, an empty
+file and a foreign one are refused. Caps are set when the ledger is created; opening it may lower them, for good, and
+raising them is a separate step.
 """
 
 from __future__ import annotations
@@ -25,10 +23,18 @@ from veil.errors import BudgetError, LedgerError, ParameterError
 from veil.privacy import decimal_text, fraction_text, read_fraction
 from veil.tools.filesystem import make_private, open_regular, remove_temporary_files, write_secret
 
+try:
+    import fcntl
+except ImportError:  # not on Windows: one process per ledger there
+    fcntl = None  # type: ignore[assignment]
+
+HEADER = "veil-ledger 2"
+CAPS = "caps:"
+"""The name of a note of the caps that are in force from then on."""
+_NONE = "-"
+
 Asked = dict[str, Any]
 """The caps that a caller states, by name; those not stated are left out."""
-
-_NONE = "-"
 
 
 @dataclass(frozen=True)
@@ -123,17 +129,6 @@ def _read_epsilon(name: str, epsilon: Any) -> Decimal:
 
 def _shown(cap: Decimal | Fraction) -> str:
     return f"{float(cap):g}" if isinstance(cap, Fraction) else f"{cap:f}"
-
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: one process per ledger there
-    fcntl = None  # type: ignore[assignment]
-
-
-HEADER = "veil-ledger 2"
-CAPS = "caps:"
-"""The name of a note of the caps that are in force from then on."""
 
 
 @dataclass(frozen=True)

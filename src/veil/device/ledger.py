@@ -1,13 +1,12 @@
-"""What a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
+"""The budget that a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
 
-The file is a journal of charges (`veil.device.journal`), flushed to the disk before a charge counts. It begins with the
-caps, and each change of them has a line (`veil.device.journal`): the last one is in force, for all processes that share
-the file. Once an answer is delivered, `forget` writes the file anew without what recognises and repeats it; its charge
-stays.
+The file is a journal of charges and caps (`veil.device.journal`), flushed to the disk before a charge counts. The last
+line about caps is in force, for all processes that share the file. Once an answer is delivered, `forget` writes the
+file anew without what recognises and repeats it; its charge stays.
 
-Ratios multiply, so their logarithms add: a charge costs ln(ratio) of what was really promised, rounded up at the 70th
-place, and costs are added exactly. Ten charges of 0.1 are within 1, and so are fifteen of `split_epsilon(1.0, 15)`,
-although fifteen times its decimal is not.
+Ratios multiply, so their logarithms add: a charge costs ln(ratio) of the exact guarantee, rounded up at the 70th place,
+and costs are added exactly. Ten charges of 0.1 are within 1, and so are fifteen of `split_epsilon(1.0, 15)`, although
+fifteen times its decimal is not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One person's device on the network: it fetches a survey, verifies it, answers, and sends the answer until it arrives.
+"""A client on the network: it fetches a survey, verifies it, answers, and sends the answer until it arrives.
 
-The rules are those of the browser client (docs/devices.md): what the collector may take later is sent again as the very
-same bytes, at growing intervals and not before its Retry-After; what it will never take is kept with its reason.
+The rules are those of the browser client (docs/devices.md). After a refusal that may pass, the same bytes are sent
+again at growing intervals, and not before the time in Retry-After. After a final refusal, the report is kept with the
+reason.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from veil.device.client import Client, checked_ledger
-from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
+from veil.device.repeated_answers import written
 from veil.device.statements import best_text, statements
 from veil.device.verification import (
     NAME,

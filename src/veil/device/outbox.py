@@ -1,8 +1,8 @@
-"""Reports on their way, in a private file beside the ledger: kept until the collector has acknowledged them.
+"""Reports that are not delivered yet, in a private file beside the ledger.
 
 A report is written down before it is paid for, and marked as paid after. A process that is killed in between leaves
-either a report that the ledger knows, which is sent later, or one that it does not, which is thrown away. The surveys
-that were fetched are kept here too, to be verified again when the collector cannot be reached.
+either a report that the ledger knows, which is sent later, or one that it does not know, which is deleted. The fetched
+surveys are kept here too, to be verified again when the collector cannot be reached.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from veil.device.lasting import read_kept
+from veil.device.repeated_answers import read_kept
 from veil.errors import LedgerError
 from veil.tools.filesystem import open_private, open_regular, remove_temporary_files, write_secret
 from veil.tools.json_documents import Json

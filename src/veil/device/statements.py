@@ -1,8 +1,7 @@
-"""A question in the language of the person who is asked, out of those that it was written in.
+"""Statements for the person who is asked, made from the signed survey alone; `best_text` picks a language.
 
-What a person is told before they answer, made from the signed survey alone.
-
-The browser client has the same in `clients/js/src/statements.ts`; `vectors/statements.json` holds both to one text.
+The browser client has the same statements in `clients/js/src/statements.ts`; `vectors/statements.json` holds both to
+one text.
 """
 
 from __future__ import annotations
@@ -14,6 +13,51 @@ from veil.errors import ParameterError
 from veil.privacy import MAX_EPSILON, WEAK_EPSILON, Guarantee, odds
 from veil.survey import Survey
 from veil.tools.json_documents import Json
+
+
+def statements(published: Json, collector: str, key: bytes | None = None) -> dict[str, str]:
+    """Runs on the device: return what a published survey means for the person who answers it, by topic.
+
+    `odds` says what a report can tell, exactly; `weak` is there if that is much. `public` names what is sent in clear,
+    `time` how precise a time is kept, `kept` who keeps the report and for how long; `withdrawal` and `address` say what
+    cannot be undone or hidden.
+    """
+    document = read_published(published, key)
+    survey = Survey.from_json(document["survey"])
+    weak, public = _weak(survey.guarantee), ", ".join(column.name for column in survey.public)
+    told = {"odds": odds_statement(survey.guarantee)}
+    if weak is not None:
+        told["weak"] = weak
+    told["public"] = (
+        f"Sent and stored in clear beside your report: {public}. This can identify you."
+        if public
+        else "Your report carries nothing else about you in clear."
+    )
+    seconds = document["precision"]
+    fine = " This is finer than an hour, and can show which report is yours." if seconds < FINEST_PRECISION else ""
+    told["time"] = f"The time of your report is kept to {duration(seconds)}.{fine}"
+    told["kept"] = f"The collector at {collector} keeps the report{_until(document.get('keep_days'))}"
+    told["withdrawal"] = "Once your report is counted, it cannot be withdrawn."
+    told["address"] = "While your device sends it, the collector and the network see your device's address."
+    return told
+
+
+def odds_statement(guarantee: Guarantee) -> str:
+    """Return in words what a report can tell about the answer."""
+    if guarantee.ratio is None:
+        return "Your report promises nothing on its own."
+    times, sure = odds(guarantee.ratio, guarantee.delta)
+    reports = "All reports of one answer together" if guarantee.scope == "lifetime" else "Your report"
+    told = (
+        f"{reports} can make your answer at most {times} times as likely as another: whoever holds the two for equally"
+        f" likely can then be {sure} sure."
+    )
+    if guarantee.delta:
+        told = (
+            f"Whoever holds two answers for equally likely guesses yours right with a probability of {sure}, on average"
+            " over what a report may say."
+        )
+    return f"{told} A changed answer is one more report, and tells more."
 
 
 def best_text(texts: Mapping[str, str], languages: Sequence[str]) -> str | None:
@@ -44,55 +88,10 @@ def _main(tag: str) -> str:
     return tag.partition("-")[0]
 
 
-def statements(published: Json, collector: str, key: bytes | None = None) -> dict[str, str]:
-    """Runs on the device: return what a published survey means for the person who answers it, by topic.
-
-    `odds` says what a report can tell, exactly; `weak` is there if that is much. `public` names what is sent in clear,
-    `time` how precise a time is kept, `kept` who keeps the report and for how long; `withdrawal` and `address` say what
-    cannot be undone or hidden.
-    """
-    document = read_published(published, key)
-    survey = Survey.from_json(document["survey"])
-    weak, public = _weak(survey.guarantee), ", ".join(column.name for column in survey.public)
-    told = {"odds": odds_statement(survey.guarantee)}
-    if weak is not None:
-        told["weak"] = weak
-    told["public"] = (
-        f"Sent and stored in clear beside your report: {public}. This can identify you."
-        if public
-        else "Your report carries nothing else about you in clear."
-    )
-    seconds = document["precision"]
-    fine = " This is finer than an hour, and can show which report is yours." if seconds < FINEST_PRECISION else ""
-    told["time"] = f"The time of your report is kept to {duration(seconds)}.{fine}"
-    told["kept"] = f"The collector at {collector} keeps the report{_until(document.get('keep_days'))}"
-    told["withdrawal"] = "Once your report is counted, it cannot be withdrawn."
-    told["address"] = "While your device sends it, the collector and the network see your device's address."
-    return told
-
-
 def _until(days: int | None) -> str:
     if days is None:
         return ". It names no day on which it erases it."
     return f" until {days} {'day' if days == 1 else 'days'} after the survey is closed. Counts stay, and backups may."
-
-
-def odds_statement(guarantee: Guarantee) -> str:
-    """Return in words what a report can tell about the answer."""
-    if guarantee.ratio is None:
-        return "Your report promises nothing on its own."
-    times, sure = odds(guarantee.ratio, guarantee.delta)
-    reports = "All reports of one answer together" if guarantee.scope == "lifetime" else "Your report"
-    told = (
-        f"{reports} can make your answer at most {times} times as likely as another: whoever holds the two for equally"
-        f" likely can then be {sure} sure."
-    )
-    if guarantee.delta:
-        told = (
-            f"Whoever holds two answers for equally likely guesses yours right with a probability of {sure}, on average"
-            " over what a report may say."
-        )
-    return f"{told} A changed answer is one more report, and tells more."
 
 
 def _weak(guarantee: Guarantee) -> str | None:

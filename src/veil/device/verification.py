@@ -1,6 +1,6 @@
-"""A published survey as a device downloads it: canonical JSON with its times, and a signature to check first.
+"""A published survey as a device downloads it: canonical JSON with its times, and a signature that is checked first.
 
-The collector writes it (`veil.collector.surveys.catalogue`) with the names here; nothing here knows the collector.
+The collector writes it (`veil.collector.surveys.catalogue`) with the names here. Nothing here imports the collector.
 """
 
 from __future__ import annotations

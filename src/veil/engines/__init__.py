@@ -6,8 +6,8 @@ FileCollection      files of reports, as `veil randomize` and the collector writ
 DrawnCollection     counts without reports, drawn from people's values: for experiments
 """
 
+from veil.engines.counting import Advance, Watch, unwatched
 from veil.engines.drawn import DrawnCollection
 from veil.engines.local import FileCollection, MemoryCollection, ReportStream
-from veil.engines.parts import Advance, Watch, unwatched
 
 __all__ = ["Advance", "DrawnCollection", "FileCollection", "MemoryCollection", "ReportStream", "Watch", "unwatched"]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.parts import Counts, TopCandidates
+from veil.engines.counting import Counts, TopCandidates
 from veil.entropy import Words
 from veil.errors import EmptyError, InputError
 from veil.reports.columns import Reports

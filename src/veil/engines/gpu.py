@@ -1,15 +1,12 @@
-"""Counting by the kernels of `hashed.cu`: what is cut into which pieces, and how each launch is shaped.
-
-Nothing here knows a GPU's library: a Driver moves arrays and launches kernels. So tests run all of it with the same
-kernels compiled for this machine, and `veil.engines.gpu` with CuPy.
-
-A GPU for the counting that dominates everything: hashed reports against many candidates (extra `veil-ldp[gpu]`).
+"""Counting hashed reports against many candidates on a GPU (extra `veil-ldp[gpu]`).
 
     with veil.engines.gpu.cuda():
         study.read(collected)
 
-What is counted there and what is not is in docs/engines.md; the integers are those of the processor, to the last bit.
-CuPy is imported when a GPU is asked for, and not before.
+The integers are those of the processor, to the last bit; docs/engines.md says what is counted here. `GpuCounter` cuts
+the work into launches of the kernels of `hashed.cu`, and knows no GPU library: a `Driver` moves arrays and launches
+kernels. `Cupy` is the driver of GPUs, imported when one is asked for; tests drive the same kernels compiled for this
+machine.
 """
 
 from __future__ import annotations
@@ -30,10 +27,8 @@ from veil.tools.messages import install_command
 
 TILE = 256
 """Reports that a block keeps in shared memory: reports are padded to a multiple of it."""
-
 KERNELS = {False: {16: 1.0, 8: 1.05, 4: 1.15, 1: 2.2}, True: {8: 1.0, 4: 1.1, 1: 2.0}}
 """Candidates per thread that there is a kernel for, without and with weights, and what a pair costs by it."""
-
 _REPORTS = 1 << 23  # of one launch: 128 MiB on the device, and far below the 2^32 that its counters hold
 _CANDIDATES = 1 << 24  # of one launch
 _BLOCKS = 2100  # of one launch: many more than a GPU runs at once, so that the last ones do not leave it idle
@@ -41,9 +36,48 @@ _BITS = 1 << 31  # packed bits of a joint count, a quarter of a GiB
 _CELLS = 1 << 27  # of linear hashing's histograms, half a GiB
 _COUNTER = (1 << 32) - 1
 _LINE = 65535  # what a grid may have along its second and third axis
-
 Held = Any
 """An array on the device."""
+
+
+@contextmanager
+def cuda(or_local: bool = False) -> Iterator[None]:
+    """Count on this machine's GPU while this lasts.
+
+    Where there is none it is refused; with `or_local` this machine's cores count, and a warning says so.
+    """
+    problem = why_not() if or_local else None
+    if problem:
+        warnings.warn(f"this machine's cores count instead of a GPU: {problem}", EngineWarning, stacklevel=3)
+    with counting_on(None if problem else device()):
+        yield
+
+
+def available() -> bool:
+    """Whether a GPU can count on this machine."""
+    return why_not() is None
+
+
+def why_not() -> str | None:
+    """Why no GPU counts on this machine, as one sentence; None where one does."""
+    try:
+        import cupy
+    except ImportError:
+        return f"counting on a GPU needs CuPy: {install_command('gpu')}, or cupy-cuda13x[ctk] beside CUDA 13"
+    try:
+        devices = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or one that is older than CuPy
+        devices = 0
+    return None if devices else "CuPy finds no CUDA device on this machine"
+
+
+@cache
+def device() -> CountingDevice:
+    """The GPU of this machine; refused where there is none."""
+    problem = why_not()
+    if problem:
+        raise EngineError(f"there is no engine 'cuda' here: {problem}")
+    return GpuCounter(Cupy())
 
 
 class Driver(Protocol):
@@ -67,6 +101,44 @@ class Driver(Protocol):
 
     def download(self, held: Held) -> NDArray[Any]:
         """A copy on this machine, when all that was launched is done."""
+
+
+class Cupy(Driver):
+    """CuPy's arrays, and our kernels compiled by it for the GPU at hand."""
+
+    name = "cuda"
+
+    def __init__(self, threads: int = 256, code: str | None = None) -> None:
+        import cupy
+
+        self.threads = threads
+        self._cupy = cupy
+        try:
+            self._module = cupy.RawModule(code=code or source(), options=("--std=c++14",))
+            self._module.compile()
+        except (cupy.cuda.compiler.CompileException, OSError, RuntimeError) as problem:
+            raise EngineError(f"the kernels could not be compiled for this GPU: {_first_line(problem)}") from problem
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        return self._made(lambda: self._cupy.asarray(np.ascontiguousarray(array)))
+
+    def empty(self, count: int, dtype: type[np.generic]) -> Any:
+        return self._made(lambda: self._cupy.empty(count, dtype))
+
+    def zeros(self, count: int, dtype: type[np.generic]) -> Any:
+        return self._made(lambda: self._cupy.zeros(count, dtype))
+
+    def launch(self, kernel: str, grid: tuple[int, int, int], *arguments: Any) -> None:
+        self._module.get_function(kernel)(grid, (self.threads, 1, 1), arguments)
+
+    def download(self, held: Any) -> NDArray[Any]:
+        return np.asarray(self._cupy.asnumpy(held))
+
+    def _made(self, make: Any) -> Any:
+        try:
+            return make()
+        except self._cupy.cuda.memory.OutOfMemoryError:
+            raise EngineError("the GPU has too little memory left for these counts: others may be using it") from None
 
 
 @cache
@@ -196,6 +268,10 @@ class GpuCounter:
         self._driver.launch(kernel, (_up(work, self._driver.threads), lines, 1), *arguments)
 
 
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+
+
 def _up(count: int, size: int) -> int:
     """How many pieces of a size hold so many."""
     return -(-count // size)
@@ -209,85 +285,3 @@ def _padded(weights: Ints, size: int) -> Words:
     out = np.zeros(size, dtype=np.uint64)
     out[: len(weights)] = weights.view(np.uint64)
     return out
-
-
-def why_not() -> str | None:
-    """Why no GPU counts on this machine, as one sentence; None where one does."""
-    try:
-        import cupy
-    except ImportError:
-        return f"counting on a GPU needs CuPy: {install_command('gpu')}, or cupy-cuda13x[ctk] beside CUDA 13"
-    try:
-        devices = int(cupy.cuda.runtime.getDeviceCount())
-    except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or one that is older than CuPy
-        devices = 0
-    return None if devices else "CuPy finds no CUDA device on this machine"
-
-
-def available() -> bool:
-    """Whether a GPU can count on this machine."""
-    return why_not() is None
-
-
-@cache
-def device() -> CountingDevice:
-    """The GPU of this machine; refused where there is none."""
-    problem = why_not()
-    if problem:
-        raise EngineError(f"there is no engine 'cuda' here: {problem}")
-    return GpuCounter(Cupy())
-
-
-@contextmanager
-def cuda(or_local: bool = False) -> Iterator[None]:
-    """Count on this machine's GPU while this lasts.
-
-    Where there is none it is refused; with `or_local` this machine's cores count, and a warning says so.
-    """
-    problem = why_not() if or_local else None
-    if problem:
-        warnings.warn(f"this machine's cores count instead of a GPU: {problem}", EngineWarning, stacklevel=3)
-    with counting_on(None if problem else device()):
-        yield
-
-
-class Cupy(Driver):
-    """CuPy's arrays, and our kernels compiled by it for the GPU at hand."""
-
-    name = "cuda"
-
-    def __init__(self, threads: int = 256, code: str | None = None) -> None:
-        import cupy
-
-        self.threads = threads
-        self._cupy = cupy
-        try:
-            self._module = cupy.RawModule(code=code or source(), options=("--std=c++14",))
-            self._module.compile()
-        except (cupy.cuda.compiler.CompileException, OSError, RuntimeError) as problem:
-            raise EngineError(f"the kernels could not be compiled for this GPU: {_first_line(problem)}") from problem
-
-    def upload(self, array: NDArray[Any]) -> Any:
-        return self._made(lambda: self._cupy.asarray(np.ascontiguousarray(array)))
-
-    def empty(self, count: int, dtype: type[np.generic]) -> Any:
-        return self._made(lambda: self._cupy.empty(count, dtype))
-
-    def zeros(self, count: int, dtype: type[np.generic]) -> Any:
-        return self._made(lambda: self._cupy.zeros(count, dtype))
-
-    def launch(self, kernel: str, grid: tuple[int, int, int], *arguments: Any) -> None:
-        self._module.get_function(kernel)(grid, (self.threads, 1, 1), arguments)
-
-    def download(self, held: Any) -> NDArray[Any]:
-        return np.asarray(self._cupy.asnumpy(held))
-
-    def _made(self, make: Any) -> Any:
-        try:
-            return make()
-        except self._cupy.cuda.memory.OutOfMemoryError:
-            raise EngineError("the GPU has too little memory left for these counts: others may be using it") from None
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]

@@ -1,6 +1,7 @@
-"""Reports on this machine, gone through a chunk at a time: counting, searching and progress, written once.
+"""Collections of reports on this machine: in memory or in files, gone through a chunk at a time.
 
-Sums of integers do not depend on the order or on the split, so that every place where reports live gives the same.
+`ReportStream` counts and searches for all of them. Sums of integers do not depend on the order or the split, so that
+every engine gives the same numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.parts import (
+from veil.engines.counting import (
     Advance,
     Ranges,
     TopCandidates,
@@ -30,7 +31,7 @@ from veil.engines.parts import (
     unwatched,
 )
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files.groups import REPORT_ID, ReportsFile
+from veil.files.reports import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns

@@ -1,33 +1,155 @@
-"""Files of reports: written chunk by chunk as Arrow or Parquet, read back a record batch at a time."""
+"""Files of reports: written chunk by chunk as Arrow or Parquet, and read group by group.
+
+Three kinds of files hold reports: Arrow and Parquet, as `veil randomize` or a collector writes them, and Parquet that
+Spark wrote, with a column of payloads. A group is a record batch of an Arrow file or a row group of a Parquet file, and
+can be read by itself.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from veil.errors import InputError, WireError
-from veil.files.groups import (
+from veil.entropy import CHUNK_ROWS
+from veil.errors import InputError, MismatchError, WireError
+from veil.files.arrow_files import (
     ARROW,
-    BESIDE,
     PARQUET,
     PathLike,
-    ReportsFile,
     create_file,
     open_arrow,
     open_parquet,
+    open_parquet_at,
     readable,
+    record_batch,
 )
 from veil.reports.columns import Reports
 from veil.reports.tally import check_fakes
 from veil.survey import Survey
 from veil.tools.filesystem import atomic_replacement
-from veil.wire.arrow import arrow_schema, fakes_of, seeded_of, to_arrow, wave_of
-from veil.wire.frames import VERSION, task_of
+from veil.wire.arrow import arrow_schema, check_schema, fakes_of, reports_of, seeded_of, to_arrow, wave_of
+from veil.wire.frames import VERSION, check_payloads, from_payloads, task_of
+
+EXPORTED_TIME = "time"
+"""The column of truncated times in what a collector exports."""
+
+REPORT_ID = "report_id"
+"""The column of ids by which a report that arrived twice is recognised, where a file has them."""
+
+BESIDE = (EXPORTED_TIME, REPORT_ID)
+"""Columns that may stand beside those of a report and are no part of it."""
 
 _GROUP_ROWS = 1 << 17
+
+
+class ReportsFile:
+    """A file of reports of one survey, opened and its schema checked. A path, or an address such as s3://bucket/key.
+
+    A file with fakes in it is refused unless `fakes` says that whoever reads takes them off, by their number.
+    """
+
+    def __init__(self, path: PathLike, survey: Survey, *, fakes: bool = False) -> None:
+        self.path, self.survey = str(path), survey
+        self._stack = contextlib.ExitStack()
+        self._parquet = Path(self.path).suffix.lower() in PARQUET
+        with readable(self.path, "Parquet" if self._parquet else "Arrow"):
+            opened = open_parquet_at(self.path) if self._parquet else open_arrow(Path(self.path))
+            self._file = self._stack.enter_context(opened)
+        self._schema = self._file.schema_arrow if self._parquet else self._file.schema
+        self.by_payload = self._parquet and task_of(self._schema) is not None
+        try:
+            self._check(fakes)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, fakes: bool) -> None:
+        if self.by_payload:
+            if task_of(self._schema) != self.survey.task:
+                raise MismatchError("these reports were made for another task")
+            check_payloads(self._schema.names, self.survey)
+        else:
+            check_schema(_plain_schema(self._schema), self.survey, fakes=fakes)
+
+    @property
+    def fakes(self) -> int:
+        """How many of the reports are nobody's, by what the file says."""
+        return fakes_of(self._schema)
+
+    @property
+    def wave(self) -> int:
+        """Which wave of the survey the reports are of."""
+        return wave_of(self._schema)
+
+    @property
+    def seeded(self) -> bool:
+        """True if the reports were drawn from a seed, by what the file says."""
+        return seeded_of(self._schema)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether each report has an id beside it."""
+        return REPORT_ID in self._schema.names
+
+    def check_ids(self) -> None:
+        """Refuse ids that are not bytes or text."""
+        import pyarrow.types as kinds
+
+        kind = self._schema.field(REPORT_ID).type if self.has_ids else None
+        if kind is not None and not any(
+            of(kind) for of in (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary, kinds.is_string)
+        ):
+            raise WireError(f"column {REPORT_ID!r} holds bytes or text")
+
+    @cached_property
+    def rows(self) -> tuple[int, ...]:
+        """How many reports each group holds."""
+        if self._parquet:
+            metadata = self._file.metadata
+            return tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
+        import pyarrow as pa
+
+        with (
+            readable(self.path, "Parquet" if self._parquet else "Arrow"),
+            pa.memory_map(os.fsencode(self.path)) as mapped,
+            pa.ipc.open_file(mapped) as file,
+        ):
+            # maps the columns, and reads none
+            return tuple(int(file.get_batch(i).num_rows) for i in range(file.num_record_batches))
+
+    def read(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Reports]:
+        """The reports of some groups, or of all: of Parquet at most `rows` at a time, of Arrow a batch at a time."""
+        return map(self.reports, self.batches(groups, rows))
+
+    def reports(self, batch: Any) -> Reports:
+        """The reports of one of this file's record batches, strictly checked."""
+        if self.by_payload:
+            return from_payloads(batch, self.survey)
+        names = [name for name in batch.schema.names if name not in BESIDE]
+        return reports_of(batch.select(names) if len(names) < batch.num_columns else batch, self.survey)
+
+    def batches(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Any]:
+        """The same as record batches, with whatever columns stand beside the reports."""
+        with readable(self.path, "Parquet" if self._parquet else "Arrow"):
+            if self._parquet:
+                yield from self._file.iter_batches(rows, row_groups=None if groups is None else list(groups))
+                return
+            for i in range(self._file.num_record_batches) if groups is None else groups:
+                yield record_batch(self._file, i)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+    def __enter__(self) -> ReportsFile:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
 
 
 class ReportWriter:
@@ -183,3 +305,11 @@ def count_rows(path: PathLike) -> int | None:
     except (pa.ArrowException, OSError):
         return None
     return None
+
+
+def _plain_schema(schema: Any) -> Any:
+    """A schema without the columns that may stand beside those of a report."""
+    for name in BESIDE:
+        if name in schema.names:
+            schema = schema.remove(schema.names.index(name))
+    return schema

@@ -1,9 +1,7 @@
-"""Missing values: refused, left out, or an answer of their own where the study has one.
+"""Values of people, read from CSV, JSON lines, Parquet and Arrow in chunks, and the policy for missing values.
 
-Files of people's values: CSV, JSON lines, Parquet and Arrow, in chunks.
-
-Values are cut into chunks of CHUNK_ROWS whatever the file's own blocks are, so that a result does not depend on them;
-whoever is left out is left out before that.
+A missing value is refused, left out, or an answer of its own if the study has one. Chunks have CHUNK_ROWS rows whatever
+the file's own blocks are, so that a result does not depend on them; rows that are left out do not count.
 """
 
 from __future__ import annotations
@@ -18,69 +16,14 @@ from veil.domain import Bits, Categories, Domain, Items, Numeric, Record, Text
 from veil.domain.text_values import SEPARATOR, as_numbers, as_sets, as_times, as_whole_items, is_time, parse_time
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
-from veil.files.groups import PathLike, open_arrow, open_parquet, record_batch
+from veil.files.arrow_files import PathLike, open_arrow, open_parquet, record_batch
 from veil.files.value_file import PLACE, Expected, ValueFile, as_value_file, read_lines
 from veil.survey import Survey
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
 Missing = Literal["refuse", "skip", "category"]
-
-
-class MissingPolicy:
-    """What becomes of people without a value; `skipped` counts those who were left out.
-
-    None is as the study says: an answer of its own where its domain has one, else refused.
-    """
-
-    def __init__(self, missing: Missing | None = None) -> None:
-        if missing is not None and missing not in get_args(Missing):
-            raise InputError(f"missing values are one of {', '.join(get_args(Missing))}")
-        self.missing = missing
-        self.skipped = 0
-
-    def of(
-        self, file: ValueFile, batches: Iterator[Any], held: Sequence[tuple[str, Domain]], public: Sequence[str]
-    ) -> Iterator[Any]:
-        """The batches without people who are left out; refuses what is refused, by its place in the file."""
-        if self.missing == "category" and not any(has_category(domain) for _, domain in held):
-            raise InputError(
-                "this study has no answer for a missing value: plan it with --missing category, or leave such people"
-                " out with --missing skip"
-            )
-        for batch in batches:
-            yield self._batch(file, batch, held, public)
-
-    def _batch(self, file: ValueFile, batch: Any, held: Sequence[tuple[str, Domain]], public: Sequence[str]) -> Any:
-        if self.missing == "skip":
-            named = [*(name for name, domain in held if not has_category(domain)), *public]
-            lacking = np.logical_or.reduce([_missing(batch, name) for name in named]) if named else None
-            if lacking is None or not lacking.any():
-                return batch
-            self.skipped += int(lacking.sum())
-            return batch.filter(~lacking)
-        for name, domain in held if self.missing == "refuse" else ():
-            lacking = _missing(batch, name)
-            if has_category(domain) and lacking.any():
-                assert isinstance(domain, Categories)
-                first, count = int(np.argmax(lacking)), int(lacking.sum())
-                raise file.placed(DomainError(f"expected {domain.expected}; a value is missing", first, count), batch)
-        return batch
-
-
-def has_category(domain: Domain) -> bool:
-    """Whether a missing value is an answer of its own."""
-    return isinstance(domain, Categories) and domain.missing == "category"
-
-
-def _missing(batch: Any, name: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    import pyarrow.compute as pc
-
-    return np.asarray(pc.is_null(batch.column(name), nan_is_null=True).to_numpy(zero_copy_only=False))
-
-
 _NUMBERS = (int, float)
 
 
@@ -157,7 +100,56 @@ def column_names(file: PathLike | ValueFile) -> list[str]:
     return as_value_file(file).columns()
 
 
-# -- which columns, and what they hold ---------------------------------------------------------------------------------
+class MissingPolicy:
+    """What becomes of people without a value; `skipped` counts those who were left out.
+
+    None is as the study says: an answer of its own where its domain has one, else refused.
+    """
+
+    def __init__(self, missing: Missing | None = None) -> None:
+        if missing is not None and missing not in get_args(Missing):
+            raise InputError(f"missing values are one of {', '.join(get_args(Missing))}")
+        self.missing = missing
+        self.skipped = 0
+
+    def of(
+        self, file: ValueFile, batches: Iterator[Any], held: Sequence[tuple[str, Domain]], public: Sequence[str]
+    ) -> Iterator[Any]:
+        """The batches without people who are left out; refuses what is refused, by its place in the file."""
+        if self.missing == "category" and not any(has_category(domain) for _, domain in held):
+            raise InputError(
+                "this study has no answer for a missing value: plan it with --missing category, or leave such people"
+                " out with --missing skip"
+            )
+        for batch in batches:
+            yield self._batch(file, batch, held, public)
+
+    def _batch(self, file: ValueFile, batch: Any, held: Sequence[tuple[str, Domain]], public: Sequence[str]) -> Any:
+        if self.missing == "skip":
+            named = [*(name for name, domain in held if not has_category(domain)), *public]
+            lacking = np.logical_or.reduce([_missing(batch, name) for name in named]) if named else None
+            if lacking is None or not lacking.any():
+                return batch
+            self.skipped += int(lacking.sum())
+            return batch.filter(~lacking)
+        for name, domain in held if self.missing == "refuse" else ():
+            lacking = _missing(batch, name)
+            if has_category(domain) and lacking.any():
+                assert isinstance(domain, Categories)
+                first, count = int(np.argmax(lacking)), int(lacking.sum())
+                raise file.placed(DomainError(f"expected {domain.expected}; a value is missing", first, count), batch)
+        return batch
+
+
+def has_category(domain: Domain) -> bool:
+    """Whether a missing value is an answer of its own."""
+    return isinstance(domain, Categories) and domain.missing == "category"
+
+
+def _missing(batch: Any, name: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.is_null(batch.column(name), nan_is_null=True).to_numpy(zero_copy_only=False))
 
 
 def wanted_columns(file: ValueFile, survey: Survey, column: str | None) -> list[str]:
@@ -221,9 +213,6 @@ def _named(file: ValueFile, names: list[str]) -> str:
         where = "first line" if file.is_text else "objects"
         return f"{len(names)} column{'s' if len(names) != 1 else ''} to choose from, named in its {where}"
     return f"the columns {', '.join(names)}"
-
-
-# -- batches -----------------------------------------------------------------------------------------------------------
 
 
 def _batches(

@@ -16,7 +16,7 @@ from veil.accounting.rivals import solh_buckets
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.rivals.prefixes import tree_hist
-from veil.hitters.search import Oracle, PrefixSearch, Test  # noqa: F401  # get_type_hints finds inherited types here
+from veil.hitters.search import Oracle, PrefixSearch, Test  # noqa: F401  # hints of inherited fields resolve here
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
 from veil.survey import AllOf, Survey

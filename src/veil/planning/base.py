@@ -1,6 +1,6 @@
-"""Which way to ask, for any goal: the options with their errors, one of them taken, and why.
+"""The base of all goals: options with their predicted errors, and the choice of one of them with its reason.
 
-A `Goal` says which ways there are and which is best; building, limits, names and the choice itself are here, once.
+A `Goal` says which options there are and which is best. Building, limits, names and the choice are here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from veil.tools.messages import unknown_name
 from veil.tools.numbers import is_int
 
 if TYPE_CHECKING:
-    from veil.files.groups import PathLike
+    from veil.files.arrow_files import PathLike
 
 
 Unit = Literal["share", "count", "length", "duration", "effort", "square", "eps", "text"]

@@ -1,7 +1,4 @@
-"""Any kind of study, planned directly from its parameters: a study that is registered works in `veil plan` at once.
-
-All goals that `veil plan` knows, and any kind of study beside them.
-"""
+"""All goals of `veil plan`, and the plan of any other registered kind of study from its parameters."""
 
 from __future__ import annotations
 
@@ -29,6 +26,29 @@ _HOLDING = ("domain", "labels", "labels_file", "missing", "range", "integers", "
 _RECORDS = ("file", "private", "attribute")
 _PLAIN = (bool, int, float, str, type(None))
 _METHODS = ("oracle", "mechanism", "method")
+
+
+def plan(kind: str, wishes: Wishes) -> Choice:
+    """Which way to ask: of a goal, or one kind of study with its parameters.
+
+    >>> from veil import Interval
+    >>> [plan("mean", Wishes(epsilon, Interval(0, 100))).taken.name for epsilon in (0.5, 2.0)]
+    ['StochasticRounding', 'HybridMean']
+    """
+    return goal_of(kind).choose(wishes)
+
+
+def goal_of(kind: str) -> Goal:
+    """The goal of this name, or the plan of a kind of study.
+
+    >>> goal_of("numbers").takes, goal_of("hierarchy").summary[:6]
+    (('range', 'integers', 'buckets', 'rough'), 'A tree')
+    """
+    if kind in GOALS:
+        return GOALS[kind]
+    if kind not in STUDIES:
+        raise InputError(unknown_name("a goal or a kind of study", kind, dict.fromkeys((*GOALS, *STUDIES))))
+    return Direct(STUDIES[kind])
 
 
 class Direct(Goal):
@@ -141,26 +161,3 @@ GOALS: dict[str, Goal] = {
         SqlGoal(),
     )
 }
-
-
-def goal_of(kind: str) -> Goal:
-    """The goal of this name, or the plan of a kind of study.
-
-    >>> goal_of("numbers").takes, goal_of("hierarchy").summary[:6]
-    (('range', 'integers', 'buckets', 'rough'), 'A tree')
-    """
-    if kind in GOALS:
-        return GOALS[kind]
-    if kind not in STUDIES:
-        raise InputError(unknown_name("a goal or a kind of study", kind, dict.fromkeys((*GOALS, *STUDIES))))
-    return Direct(STUDIES[kind])
-
-
-def plan(kind: str, wishes: Wishes) -> Choice:
-    """Which way to ask: of a goal, or one kind of study with its parameters.
-
-    >>> from veil import Interval
-    >>> [plan("mean", Wishes(epsilon, Interval(0, 100))).taken.name for epsilon in (0.5, 2.0)]
-    ['StochasticRounding', 'HybridMean']
-    """
-    return goal_of(kind).choose(wishes)

@@ -1,6 +1,6 @@
-"""How many people hold each value: what each oracle would cost and reach, before anybody is asked.
+"""Plans for histograms: the cost and error of each frequency oracle, also through a shuffler.
 
-How many people hold each value, asked through a shuffler: what each oracle reaches for the same central promise.
+Through a shuffler, all oracles are compared for the same central guarantee.
 """
 
 from __future__ import annotations
@@ -22,16 +22,7 @@ _AS_GOOD = 1.05
 """Variances within 5 % are as good as equal; the shorter report, then the cheaper decoding, decides."""
 _STEPS_PER_SECOND = 1e9
 """What the slowest kernel does on one core of an ordinary machine; most do several times that."""
-
-
-@dataclass(frozen=True)
-class OracleChoice(Choice):
-    """A choice among oracles."""
-
-    @property
-    def oracle(self) -> FrequencyOracle:
-        """The oracle to ask through."""
-        return _oracle(self.study)
+_ERROR = "standard error"
 
 
 def choose(
@@ -47,6 +38,16 @@ def choose(
     people = Wishes.users if users is None else users
     found = HistogramGoal().choose(Wishes(epsilon, as_domain(domain), people, max_report_bytes=max_report_bytes))
     return OracleChoice(**vars(found))
+
+
+@dataclass(frozen=True)
+class OracleChoice(Choice):
+    """A choice among oracles."""
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The oracle to ask through."""
+        return _oracle(self.study)
 
 
 class HistogramGoal(Goal):
@@ -102,32 +103,6 @@ class HistogramGoal(Goal):
         return taken, _why(taken, close, allowed, wishes.max_report_bytes)
 
 
-_ERROR = "standard error"
-
-
-def _asking(kind: type[FrequencyOracle], epsilon: float, domain: Domain) -> Callable[[], Study]:
-    return lambda: Histogram(kind(epsilon, domain))
-
-
-def _oracle(study: Study) -> FrequencyOracle:
-    assert isinstance(study, Histogram)
-    return study.oracle
-
-
-def _why(taken: Option, close: Sequence[Option], allowed: Sequence[Option], limit: int | None) -> str:
-    size = byte_text(taken.report_bytes)
-    fits = "" if limit is None else f" among reports of at most {byte_text(limit)}"
-    if len(close) == 1:
-        others = [option for option in allowed if option is not taken]
-        times = others[0].error(_ERROR) / taken.error(_ERROR) if others else 1.0
-        rest = f", {times:.2f} times better than {others[0].name}" if others else ""
-        return f"{taken.name} has the smallest error{fits}{rest}, in reports of {size}."
-    return (
-        f"{taken.name} is chosen: of the oracles with a variance within 5 % of the smallest{fits}"
-        f" ({', '.join(option.name for option in close)}), it has the cheapest reports ({size})."
-    )
-
-
 class ShuffledHistogram(HistogramGoal):
     """The best of every kind of oracle whose shuffled reports keep the central promise."""
 
@@ -173,6 +148,29 @@ class ShuffledHistogram(HistogramGoal):
 
     def order(self, options: list[Option]) -> list[Option]:
         return sorted(options, key=lambda option: option.error("standard error"))
+
+
+def _asking(kind: type[FrequencyOracle], epsilon: float, domain: Domain) -> Callable[[], Study]:
+    return lambda: Histogram(kind(epsilon, domain))
+
+
+def _oracle(study: Study) -> FrequencyOracle:
+    assert isinstance(study, Histogram)
+    return study.oracle
+
+
+def _why(taken: Option, close: Sequence[Option], allowed: Sequence[Option], limit: int | None) -> str:
+    size = byte_text(taken.report_bytes)
+    fits = "" if limit is None else f" among reports of at most {byte_text(limit)}"
+    if len(close) == 1:
+        others = [option for option in allowed if option is not taken]
+        times = others[0].error(_ERROR) / taken.error(_ERROR) if others else 1.0
+        rest = f", {times:.2f} times better than {others[0].name}" if others else ""
+        return f"{taken.name} has the smallest error{fits}{rest}, in reports of {size}."
+    return (
+        f"{taken.name} is chosen: of the oracles with a variance within 5 % of the smallest{fits}"
+        f" ({', '.join(option.name for option in close)}), it has the cheapest reports ({size})."
+    )
 
 
 def _shuffled_asking(one: ShuffleDesign, shuffler: Shuffler) -> Callable[[], Study]:

@@ -1,6 +1,6 @@
-"""The most frequent strings, without a list of them: what each round of PEM tries, and what stands out of its noise.
+"""Plans for heavy hitters: strings found without a list of candidates, and frequent items or sets of items.
 
-The most frequent items of people's sets, or sets of items: who is asked for what.
+For strings the rounds of PEM are shown, with the share from which on a value stands out of the noise.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class HittersGoal(Goal):
         rounds = self.rounds(study, wishes)
         floors = [row["floor"].value for row in rounds]
         tried = [row["candidates"].value for row in rounds]
-        return {"floor": Quantity(max(floors), "share"), "candidates": Quantity(sum(tried), "count")}  # type: ignore[type-var, arg-type]
+        return {
+            "floor": Quantity(max(floors), "share"),  # type: ignore[type-var]
+            "candidates": Quantity(sum(tried), "count"),  # type: ignore[arg-type]
+        }
 
     def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
         taken = allowed[0]

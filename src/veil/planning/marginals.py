@@ -1,4 +1,4 @@
-"""How attributes go together: which views of a record people are asked for, and how far marginals will be off."""
+"""Plans for joint distributions: the views of a record to ask for, and the predicted error of marginals."""
 
 from __future__ import annotations
 

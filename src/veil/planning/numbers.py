@@ -1,17 +1,16 @@
-"""How far a range may be off if nothing is known about how people are distributed: for planning, as a standard error.
-
-Half the width of a 95 % interval that assumes nothing, over 1.96, so that it stands beside a standard error. Ways that
-count without bias (hierarchies, bins) have such intervals by themselves. A wave's reports leave many distributions
-possible: the interval goes from the smallest to the largest mass that one of them gives to the range, by two linear
-programmes, for people who are distributed like Beta(5, 2) and reports as they are expected.
-
-How numbers are distributed: what each way to ask would cost and reach, before anybody is asked.
+"""Plans for numbers: distributions, means, and means with variances.
 
 The error of a range on smooth data is measured: the root mean square error over all ranges of a tenth of the domain, on
-made-up people who are distributed like Beta(5, 2) (a smooth hill, steeper on its right), at most a million of them,
-three to ten times. The error on any data is that of the same people, where nothing is taken for granted: see `rough`.
+simulated people who are distributed like Beta(5, 2) (a smooth hill, steeper on its right), at most a million of them,
+three to ten times.
 
-A mean, or a mean and a variance, and nothing else: which mechanism has the smallest error in the worst case.
+The error of a range on any data is half the width of a 95 % interval that assumes nothing, over 1.96, so that it
+compares with a standard error. Methods that count without bias (hierarchies, bins) have such intervals by themselves. A
+wave's reports leave many distributions possible: the interval goes from the smallest to the largest mass that one of
+them gives to the range, by two linear programmes, for people who are distributed like Beta(5, 2) and reports as they
+are expected.
+
+For means, mechanisms are compared by their error in the worst case.
 """
 
 from __future__ import annotations
@@ -51,50 +50,14 @@ from veil.tools.json_documents import Json
 from veil.tools.numbers import proportional, two_sided
 from veil.view import SquaredDistance
 
-_LEVEL = 0.95
-
-
-def banded_error(found: Distribution) -> float:
-    """The root mean square over ranges of a tenth of the domain, by the intervals that the distribution has."""
-    assert isinstance(found.bands, LevelBands)
-    return _as_stderr([found.bands.width(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)])
-
-
-def wave_error(wave: SquareWave, people: int) -> float:
-    """The same for a square wave and so many people, for the same ranges: by bands that assume nothing.
-
-    >>> wide, narrow = (wave_error(SquareWave(epsilon, 1024), 100_000) for epsilon in (1.0, 4.0))
-    >>> bool(wide > 2 * narrow > 0.01)
-    True
-    """
-    from scipy.stats import beta
-
-    masses = np.diff(beta.cdf(wave.input_edges / wave.cells, 5, 2))
-    counts = proportional(Wave.of(wave).reports(masses), people)
-    found = Distribution(wave.domain, wave.input_edges, masses, n=people, population=people)
-    bands = free_bands(wave, Tally(wave.digest, counts, people, people, people), found)
-    sides = [bands.range(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)]
-    return _as_stderr([high - low for low, high in sides])
-
-
-def _as_stderr(widths: list[float]) -> float:
-    return math.sqrt(sum(width**2 for width in widths) / len(widths)) / 2 / two_sided(_LEVEL)
-
-
-def _ranges(domain: Numeric) -> Iterator[tuple[object, object]]:
-    """The second tenth of the domain, the fourth, ...; of few integers, every second of them."""
-    if isinstance(domain, Integers):
-        parts = min(10, domain.size)
-        starts = np.array([domain.lo + domain.size * part // parts for part in range(parts + 1)])
-        ends = list(zip(starts[:-1], starts[1:] - 1, strict=True))
-    else:
-        starts = domain.values_of(np.linspace(*domain.ends, 11))
-        ends = list(pairwise(starts))
-    yield from ends[1::2]
-
-
 Floats = NDArray[np.float64]
-
+Asking = type[MeanMechanism] | type[HybridMean]
+_ASKING: dict[str, Asking] = {
+    "StochasticRounding": StochasticRounding,
+    "Piecewise": Piecewise,
+    "HybridMean": HybridMean,
+}
+_LEVEL = 0.95
 _MOST_PEOPLE = 1_000_000
 _ALL_PEOPLE = 3_000_000  # of all runs: fewer people are made up more often
 _MOST_BUCKETS = 4096  # a made-up survey over more would take longer than people wait for a table
@@ -153,68 +116,6 @@ class NumbersGoal(Goal):
 
     def facts(self, study: Study, wishes: Wishes) -> Json:
         return {"simulated_users": min(wishes.users, _MOST_PEOPLE)}
-
-
-def _range_errors(study: OneRound[Any], wishes: Wishes) -> tuple[float | None, float | None]:
-    """On smooth data, and on any; None where it would take too long, or the people are too few."""
-    points = min(held_numbers(wishes).size, max(_POINTS, wishes.buckets or 0))
-    if points > _MOST_BUCKETS:
-        return None, None
-    people = min(wishes.users, _MOST_PEOPLE)
-    runs = min(max(_ALL_PEOPLE // people, 3), 10)
-    plain = without_bands(study)
-    squares, rough = [], None
-    try:
-        for seed in range(runs):
-            drawn = np.random.default_rng(seed).beta(5, 2, people)
-            tally = _tally(study.survey, drawn, seed)
-            squares.append(_squared_error(plain.read(tally), drawn, points))
-            if rough is None and not isinstance(study, WaveDistribution):
-                rough = banded_error(study.read(tally))
-    except EmptyError:
-        return None, None
-    if isinstance(study, WaveDistribution):
-        rough = wave_error(study.mechanism, people)
-    return math.sqrt(sum(squares) / runs), rough
-
-
-def _tally(survey: Survey, drawn: Floats, seed: int) -> SurveyTally:
-    size = survey.domain.size
-    codes = np.minimum(drawn * size, size - 1).astype(np.uint64)
-    parts = (
-        survey.tally(survey.reports(codes[rows], stream))
-        for rows, stream in SeededForExperiments(seed).chunks(len(drawn))
-    )
-    whole: SurveyTally = merge(parts)
-    return whole
-
-
-def _squared_error(found: Distribution, drawn: Floats, points: int) -> float:
-    at = np.arange(points + 1) / points
-    cumulative = np.interp(at, found.cells / found.cells[-1], np.concatenate([[0.0], np.cumsum(found.masses)]))
-    truth = np.searchsorted(np.sort(drawn), at) / len(drawn)
-    return float(np.mean((_tenths(cumulative) - _tenths(truth)) ** 2))
-
-
-def _tenths(cumulative: Any) -> Any:
-    """The mass of every range of a tenth of the domain."""
-    reach = max(1, (len(cumulative) - 1) // 10)
-    return cumulative[reach:] - cumulative[:-reach]
-
-
-Asking = type[MeanMechanism] | type[HybridMean]
-_ASKING: dict[str, Asking] = {
-    "StochasticRounding": StochasticRounding,
-    "Piecewise": Piecewise,
-    "HybridMean": HybridMean,
-}
-
-
-def held_numbers(wishes: Wishes) -> Numeric:
-    """What people hold, if it is numbers."""
-    if not isinstance(wishes.held, Numeric):
-        raise InputError("people hold numbers here: expected --range LO HI")
-    return wishes.held
 
 
 class MeanGoal(Goal):
@@ -277,5 +178,98 @@ class VarianceGoal(MeanGoal):
         }
 
 
+def held_numbers(wishes: Wishes) -> Numeric:
+    """What people hold, if it is numbers."""
+    if not isinstance(wishes.held, Numeric):
+        raise InputError("people hold numbers here: expected --range LO HI")
+    return wishes.held
+
+
 def _error(asked: MeanMechanism | HybridMean, held: Numeric, people: int) -> Quantity:
     return Quantity(math.sqrt(asked.variance(people)), "duration" if is_time(held) else "length")
+
+
+def _range_errors(study: OneRound[Any], wishes: Wishes) -> tuple[float | None, float | None]:
+    """On smooth data, and on any; None where it would take too long, or the people are too few."""
+    points = min(held_numbers(wishes).size, max(_POINTS, wishes.buckets or 0))
+    if points > _MOST_BUCKETS:
+        return None, None
+    people = min(wishes.users, _MOST_PEOPLE)
+    runs = min(max(_ALL_PEOPLE // people, 3), 10)
+    plain = without_bands(study)
+    squares, rough = [], None
+    try:
+        for seed in range(runs):
+            drawn = np.random.default_rng(seed).beta(5, 2, people)
+            tally = _tally(study.survey, drawn, seed)
+            squares.append(_squared_error(plain.read(tally), drawn, points))
+            if rough is None and not isinstance(study, WaveDistribution):
+                rough = banded_error(study.read(tally))
+    except EmptyError:
+        return None, None
+    if isinstance(study, WaveDistribution):
+        rough = wave_error(study.mechanism, people)
+    return math.sqrt(sum(squares) / runs), rough
+
+
+def _tally(survey: Survey, drawn: Floats, seed: int) -> SurveyTally:
+    size = survey.domain.size
+    codes = np.minimum(drawn * size, size - 1).astype(np.uint64)
+    parts = (
+        survey.tally(survey.reports(codes[rows], stream))
+        for rows, stream in SeededForExperiments(seed).chunks(len(drawn))
+    )
+    whole: SurveyTally = merge(parts)
+    return whole
+
+
+def _squared_error(found: Distribution, drawn: Floats, points: int) -> float:
+    at = np.arange(points + 1) / points
+    cumulative = np.interp(at, found.cells / found.cells[-1], np.concatenate([[0.0], np.cumsum(found.masses)]))
+    truth = np.searchsorted(np.sort(drawn), at) / len(drawn)
+    return float(np.mean((_tenths(cumulative) - _tenths(truth)) ** 2))
+
+
+def _tenths(cumulative: Any) -> Any:
+    """The mass of every range of a tenth of the domain."""
+    reach = max(1, (len(cumulative) - 1) // 10)
+    return cumulative[reach:] - cumulative[:-reach]
+
+
+def banded_error(found: Distribution) -> float:
+    """The root mean square over ranges of a tenth of the domain, by the intervals that the distribution has."""
+    assert isinstance(found.bands, LevelBands)
+    return _as_stderr([found.bands.width(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)])
+
+
+def wave_error(wave: SquareWave, people: int) -> float:
+    """The same for a square wave and so many people, for the same ranges: by bands that assume nothing.
+
+    >>> wide, narrow = (wave_error(SquareWave(epsilon, 1024), 100_000) for epsilon in (1.0, 4.0))
+    >>> bool(wide > 2 * narrow > 0.01)
+    True
+    """
+    from scipy.stats import beta
+
+    masses = np.diff(beta.cdf(wave.input_edges / wave.cells, 5, 2))
+    counts = proportional(Wave.of(wave).reports(masses), people)
+    found = Distribution(wave.domain, wave.input_edges, masses, n=people, population=people)
+    bands = free_bands(wave, Tally(wave.digest, counts, people, people, people), found)
+    sides = [bands.range(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)]
+    return _as_stderr([high - low for low, high in sides])
+
+
+def _as_stderr(widths: list[float]) -> float:
+    return math.sqrt(sum(width**2 for width in widths) / len(widths)) / 2 / two_sided(_LEVEL)
+
+
+def _ranges(domain: Numeric) -> Iterator[tuple[object, object]]:
+    """The second tenth of the domain, the fourth, ...; of few integers, every second of them."""
+    if isinstance(domain, Integers):
+        parts = min(10, domain.size)
+        starts = np.array([domain.lo + domain.size * part // parts for part in range(parts + 1)])
+        ends = list(zip(starts[:-1], starts[1:] - 1, strict=True))
+    else:
+        starts = domain.values_of(np.linspace(*domain.ends, 11))
+        ends = list(pairwise(starts))
+    yield from ends[1::2]

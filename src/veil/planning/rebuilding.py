@@ -1,9 +1,7 @@
-"""A study or mechanism made again with other arguments, where what its defaults gave follows from the new ones.
+"""Studies and mechanisms with other arguments, and the same study with another epsilon.
 
-The same study with another epsilon: what `veil compare` runs at every epsilon of its list.
-
-Everything that follows from epsilon follows again: coins, hash ranges, the share of a last group. What was chosen
-otherwise than epsilon gives it stays as it was chosen.
+Arguments that the defaults gave follow from the new ones: coins, hash ranges, the share of a last group. Arguments that
+were chosen otherwise stay.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from veil.survey.tree import Ask
 from veil.tools.messages import unknown_name
 
 Made = TypeVar("Made")
+Planned = TypeVar("Planned", bound=Study)
 
 
 def rebuilt(instance: Made, values: dict[str, Any], **changes: Any) -> Made:
@@ -62,9 +61,6 @@ def settings_from_text(study: type[Study], texts: dict[str, str]) -> dict[str, A
         raise InputError(unknown_name(f"a parameter of {study.kind}", unknown[0], known))
     hints = {**get_type_hints(study.__init__), **study.parameters()}
     return {name: from_text(hints[name], text, name) for name, text in texts.items()}
-
-
-Planned = TypeVar("Planned", bound=Study)
 
 
 def at_epsilon(study: Planned, epsilon: float) -> Planned:

@@ -1,6 +1,7 @@
-"""Tables that are asked in SQL: how people are asked about private dimensions, and how far answers will be off.
+"""Plans for tables that are asked in SQL, and proposals for their columns.
 
-Columns of a file as dimensions and public columns of a table: buckets, labels and scales for a person to look at.
+The designs of `veil.sql` are compared by the predicted errors of queries. The columns of a file are proposed as private
+dimensions and public columns: buckets, labels and scales for a person to look at.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.errors import InputError, ParameterError
+from veil.files.arrow_files import PathLike
 from veil.files.attributes import MOST_VALUES, ColumnFacts, is_whole, read_facts
-from veil.files.groups import PathLike
 from veil.planning.base import Choice, Goal, Option, Quantity, Row, Ways, Wishes, byte_text, in_words
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.schema import days
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from veil.sql.designs.choosing import Workload
     from veil.sql.table import Table
 
-
 _ALL = "all queries"
+_MOST_BUCKETS = 1024
+_FEW = 12  # so many different whole numbers far apart are labels
 
 
 class SqlGoal(Goal):
@@ -197,10 +199,6 @@ def _in_words(column: PublicColumn) -> str:
 def _heading(kind: str, queries: Sequence[str]) -> str:
     """A kind of queries as the heading of a column; somebody's own query by its number."""
     return f"query {list(queries).index(kind) + 1}" if kind in queries else kind
-
-
-_MOST_BUCKETS = 1024
-_FEW = 12  # so many different whole numbers far apart are labels
 
 
 def proposed_dimensions(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:

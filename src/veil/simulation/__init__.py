@@ -1,4 +1,11 @@
-"""The whole corridor in one function: what happens to people's values from the device to the answer."""
+"""Simulated collections: people's values through devices and collector to the result, in one process.
+
+    simulate               a study, survey or mechanism on known values
+    SimulatedCollection    the reports of people's devices, as the collector decodes them
+    walk_rounds            a study of several rounds, each of other people
+
+`veil.simulation.spark` does the same on a cluster.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """People's devices on Spark, for trials larger than one machine: values in files become reports in files, in one step.
 
-There is no table of reports in between, and none is returned. Noise is drawn anew whenever a task is tried again, so a
-table that Spark makes anew after losing a worker would hold a second report of some people, with other noise: whoever
-saw both would know twice as much. Here a task's reports are written by the task that drew them, and the committer of
+There is no table of reports in between, and none is returned. Noise is drawn anew whenever a task is repeated, so a
+table that Spark computes again after losing a worker would hold a second report of some people, with other noise: two
+reports reveal twice as much. Here a task's reports are written by the task that drew them, and the committer of
 Hadoop's files lets one attempt of each task count.
 """
 
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.parts import Watch, unwatched
+from veil.engines.counting import Watch, unwatched
 from veil.engines.spark.collected import SparkCollection, parallel
 from veil.engines.spark.pieces import Files, cut, found_files
 from veil.engines.spark.session import finished
 from veil.engines.spark.tasks import one_thread_per_core, runs_of
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, EmptyError, EngineError, InputError, MismatchError
-from veil.files.groups import PARQUET, is_address, open_parquet_at
+from veil.files.arrow_files import PARQUET, is_address, open_parquet_at
 from veil.files.value_file import as_value_file
 from veil.files.values import values_of, wanted_columns
 from veil.results.base import Result
@@ -86,7 +86,7 @@ def randomize(
         raise InputError("on Spark, people's values are read from Parquet files")
     columns = wanted_columns(as_value_file(names[0]), asked, column)
     rows = _rows_of(names, columns)
-    part = _Part(key, share)
+    part = _PeoplePart(key, share)
     people = part.count(sum(map(sum, rows)))
     if not people:
         raise EmptyError("there are no people in these files: expected at least one")
@@ -142,7 +142,7 @@ def walk(
             _clear(out)
             randomize(spark, study, values, out, watch, column=column, survey=survey, share=share, key=key)
         collected = SparkCollection.files(spark, survey, [out], watch)
-        if collected.people != _Part(key, share).count(count_people(values)):
+        if collected.people != _PeoplePart(key, share).count(count_people(values)):
             raise MismatchError(f"{out} holds reports of other people than {run.finished} rounds left to ask")
         if isinstance(study, OneRound) and not run.finished:
             found: Result = study.read(collected)  # by itself: tables are read by the tasks too
@@ -196,7 +196,7 @@ def _rows_of(names: Sequence[str], columns: Sequence[str] = ()) -> tuple[tuple[i
     return tuple(found)
 
 
-class _Part:
+class _PeoplePart:
     """A part of all people: those whose place in an order that a key decides lies between two shares."""
 
     def __init__(self, key: int, share: tuple[Fraction, Fraction]) -> None:
@@ -205,7 +205,7 @@ class _Part:
         self.packed = (key, *self._ends)
 
     @classmethod
-    def of(cls, packed: tuple[int, int, int]) -> _Part:
+    def of(cls, packed: tuple[int, int, int]) -> _PeoplePart:
         key, first, last = packed
         return cls(key, (Fraction(first, _MOST), Fraction(last, _MOST)))
 
@@ -231,9 +231,6 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-# -- a task ------------------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=8)
 def _parsed(study: bytes, task: bytes) -> tuple[Study, Survey]:
     return study_from_json(study), Survey.from_json(task)
@@ -249,7 +246,7 @@ def _draw(
         raise EngineError(f"a worker of the cluster has veil {VERSION}, and {version} was expected")
     one_thread_per_core()
     asked, survey = _parsed(study, task)
-    part, rows = _Part.of(arguments["part"]), arguments["rows"]
+    part, rows = _PeoplePart.of(arguments["part"]), arguments["rows"]
     for number, first, last in runs_of(arguments, batches):
         start = sum(map(sum, rows[:number])) + sum(rows[number][:first])
         with open_parquet_at(arguments["files"][number]) as file:

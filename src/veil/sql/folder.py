@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files.groups import ARROW, PARQUET, PathLike, ReportsFile
-from veil.files.reports import read_reports, write_parquet
+from veil.files.arrow_files import ARROW, PARQUET, PathLike
+from veil.files.reports import ReportsFile, read_reports, write_parquet
 from veil.reports.columns import Reports
 from veil.sql.execution.duckdb import LockedDuckDB, is_literal
 from veil.sql.execution.rows import Rows

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.domain.text_values import parse_time
 from veil.errors import InputError, ParameterError, WireError
-from veil.files.groups import PathLike
+from veil.files.arrow_files import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.designs.base import Design
 from veil.sql.table import Table

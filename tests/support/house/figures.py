@@ -1,6 +1,6 @@
 """Measure a checkout: its size, its wording, its names, its complexity and its concepts.
 
-The figures of wording and complexity have ceilings (`tests/unit/test_house.py`). All others are for orientation.
+Figures of wording and complexity have ceilings (`tests/unit/project/test_house.py`). Others are for orientation.
 """
 
 from __future__ import annotations

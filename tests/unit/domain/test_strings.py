@@ -11,7 +11,7 @@ import pytest
 from veil import Bits, Text
 from veil.domain.strings import UTF8_IMPOSSIBLE, UTF8_START, advance_utf8, count_utf8_endings, utf8_endings
 from veil.engines import DrawnCollection, MemoryCollection
-from veil.engines.parts import TopCandidates
+from veil.engines.counting import TopCandidates
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, Continuations
 from veil.study.continuations import start, text_states

@@ -14,7 +14,7 @@ from tests.support.golden import golden_rows
 
 from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, simulate
 from veil.engines import DrawnCollection, FileCollection, MemoryCollection
-from veil.engines.parts import TopCandidates
+from veil.engines.counting import TopCandidates
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.files import ReportWriter
@@ -254,7 +254,7 @@ def test_search_reads_a_report_file_several_times(tmp_path: Path, monkeypatch: p
     assert len(opened) > len(made.lengths)
     assert found.values == made.read(MemoryCollection(made.survey, reports)).values
     assert stored.people == len(reports)
-    monkeypatch.setattr("veil.engines.parts._PIECE_ROWS", 1000)
+    monkeypatch.setattr("veil.engines.counting._PIECE_ROWS", 1000)
     pieces = list(stored.columns(0))
     assert sum(len(piece["seed"]) for piece in pieces) == found.history[0].people
     assert len(pieces) > 1

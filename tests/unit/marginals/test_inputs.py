@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from veil import Categories, Client, Integers, Interval, Ledger, Record, simulate
-from veil.comparison import Held, compare
+from veil.comparison import TrueValues, compare
 from veil.errors import BudgetError, DomainError, InputError, ParameterError, VeilError
 from veil.histogram import Histogram
 from veil.marginals import CALM, AllMarginals, FullContingency, SplitEM, Uniform
@@ -110,7 +110,7 @@ def test_attribute_names_as_text() -> None:
 
 def test_known_marginals_are_counts(found: Any) -> None:
     codes = PERSON.encode(PEOPLE)
-    known, held = KnownJoint.of(PERSON, codes), Held(STUDY, codes)
+    known, held = KnownJoint.of(PERSON, codes), TrueValues(STUDY, codes)
     for names in (["age"], ["sex", "age"], ["children", "age", "sex"]):
         wanted = np.zeros([dict(PERSON.attributes)[name].size for name in names])
         for row in codes:
@@ -130,7 +130,7 @@ def test_known_marginals_are_counts(found: Any) -> None:
 
 
 def test_known_conditionals_are_counts(found: Any) -> None:
-    held = Held(STUDY, PERSON.encode(PEOPLE))
+    held = TrueValues(STUDY, PERSON.encode(PEOPLE))
     wanted = [1, 0, 0, 0, 0.5, 0.5]  # children of women, then of men
     for result in (found.conditional("children", "sex"), replace(found, shown=("children",), given=("sex",))):
         assert held.truth(result) == pytest.approx(wanted)
@@ -151,10 +151,10 @@ def test_error_is_the_mean_over_marginals(found: Any) -> None:
         np.sum((found.marginal(names).frequencies - known.marginal(names).frequencies) ** 2)
         for names in combinations(PERSON.names, 2)
     ]
-    assert Held(STUDY, codes).error(found) == pytest.approx(math.sqrt(np.mean(errors)))
+    assert TrueValues(STUDY, codes).error(found) == pytest.approx(math.sqrt(np.mean(errors)))
     assert known.sse(known, 2) == 0
     pair = found.marginal(["age", "sex"])
-    assert Held(STUDY, codes).error(pair) == pytest.approx(math.sqrt(errors[0]))
+    assert TrueValues(STUDY, codes).error(pair) == pytest.approx(math.sqrt(errors[0]))
 
 
 def test_error_of_many_marginals_uses_the_same_fifty() -> None:

@@ -263,7 +263,7 @@ def test_a_missing_matplotlib_is_refused_before_the_work(
     paths |= {"study": study, "values": tmp_path / "values.csv"}
     monkeypatch.setattr("veil.results.render.plot.axes.find_spec", lambda name: None)
     monkeypatch.setattr("veil.cli.reproduce.EXPERIMENTS", {"numeric": worked})
-    for work in ("veil.cli.input.collected_of", "veil.cli.simulate.load_people", "veil.cli.input.goes_on"):
+    for work in ("veil.cli.input.collected_of", "veil.cli.trials.load_people", "veil.cli.input.goes_on"):
         monkeypatch.setattr(work, worked)
     args = [part.format(**paths) for part in PLOTTING[command]]
     picture = [] if command == "reproduce" else ["--plot", str(tmp_path / "p.svg")]

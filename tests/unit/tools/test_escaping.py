@@ -214,7 +214,7 @@ def test_lines_of_the_collector_are_ascii(capfd: pytest.CaptureFixture[str]) -> 
     assert json.loads(shown)["name"] == HOSTILE
 
 
-# Modules that write to a terminal or a log by themselves; everything else goes through `Screen` and `outcome`.
+# Modules that write to a terminal or a log by themselves; everything else goes through `veil.cli.output`.
 WRITERS = {
     "cli/output.py": {"Console", "echo", "secho", "write"},  # what was escaped, and JSON
     "cli/main.py": {"echo"},  # the version

@@ -24,7 +24,7 @@ from veil.collector.store.base import Store, StoredSurvey
 from veil.collector.surveys.catalogue import parsed, read_by
 from veil.errors import InputError
 from veil.files import EXPORTED_TIME
-from veil.files.groups import create_file
+from veil.files.arrow_files import create_file
 from veil.files.reports import repeating
 from veil.reports.columns import Reports
 from veil.survey import Survey

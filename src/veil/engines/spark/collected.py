@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.engines.counting import Advance, Ranges, TopCandidates, Watch, unwatched
 from veil.engines.local import FileCollection, ReportStream, within
-from veil.engines.parts import Advance, Ranges, TopCandidates, Watch, unwatched
 from veil.engines.spark import tasks
 from veil.engines.spark.pieces import Files, Piece, found_files
 from veil.engines.spark.session import finished, raised, told, watched
-from veil.engines.spark.tasks import COUNTED, SEEN, Arguments, Passing, pack
+from veil.engines.spark.tasks import COUNTED, SEEN, Arguments, ChecksummedChunks, pack
 from veil.errors import EngineError, InputError, MismatchError
-from veil.files.groups import REPORT_ID
+from veil.files.reports import REPORT_ID
 from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
 from veil.study.collection import Codes, Questions
@@ -47,7 +47,7 @@ def _unwatched(steps: int) -> None:
     """Progress that nobody watches."""
 
 
-class _Seen(NamedTuple):
+class _Checksum(NamedTuple):
     """What a pass over all reports saw."""
 
     rows: int
@@ -105,7 +105,7 @@ class _Table:
 class SparkCollection(ReportStream):
     """Runs at the driver: the reports of one survey, counted on Spark.
 
-    `SparkCollection.files(spark, survey, paths)` reads files by themselves; `SparkCollection.frame(spark, survey, frame)`
+    `SparkCollection.files(spark, survey, paths)` reads files directly; `SparkCollection.frame(spark, survey, frame)`
     takes a table of Spark's. All that a study takes is equal to what it takes on one machine, to the last bit. Every
     pass must see the same reports as the first: rows and a checksum are compared, and nothing counts where they differ.
     """
@@ -123,7 +123,7 @@ class SparkCollection(ReportStream):
         self._spark, self._source, self._ranges = spark, source, ranges
         self._files = source.files if isinstance(source, _Files) else None
         self._rows = None if self._files is None else self._files.people
-        self._seen: _Seen | None = None
+        self._seen: _Checksum | None = None
         self._task = survey.to_bytes()
 
     # -- ways in ---------------------------------------------------------------------------------------------------
@@ -221,10 +221,10 @@ class SparkCollection(ReportStream):
             if row.error is not None:
                 raise raised(row.error)
         seen = [row for row in rows if row.block == SEEN]
-        self._compare(_Seen(sum(row.rows for row in seen), sum(row.check for row in seen) % 2**64))
+        self._compare(_Checksum(sum(row.rows for row in seen), sum(row.check for row in seen) % 2**64))
         return ((row.block, bytes(row.data)) for row in rows if row.block != SEEN)
 
-    def _compare(self, seen: _Seen) -> None:
+    def _compare(self, seen: _Checksum) -> None:
         """Refuse a pass that saw other reports than were announced, or than the pass before."""
         if self._rows is not None and seen.rows != self._rows:
             raise EngineError(
@@ -363,10 +363,10 @@ class SparkCollection(ReportStream):
 
     def chunks(self) -> Iterator[Reports]:
         """Reports at the driver, one after the other: for what no sum of integers tells."""
-        whole = Passing(self._streamed())
+        whole = ChecksummedChunks(self._streamed())
         for chunk in whole:
             yield chunk if self._ranges is None else self._ranges.kept(chunk)
-        self._compare(_Seen(whole.rows, whole.check))
+        self._compare(_Checksum(whole.rows, whole.check))
 
     def _streamed(self) -> Iterator[Reports]:
         if self._files is not None:

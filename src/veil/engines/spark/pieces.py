@@ -1,4 +1,4 @@
-"""Files of reports cut into pieces, one per task: their footers are read and checked, and no report is."""
+"""Files of reports cut into pieces, one per task. Their footers are read and checked, their reports are not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veil.errors import EmptyError, InputError, VeilError
-from veil.files.groups import PARQUET, ReportsFile, is_address
+from veil.files.arrow_files import PARQUET, is_address
+from veil.files.reports import ReportsFile
 from veil.survey import Survey, check_waves
 
 _PIECE_BYTES = 64 << 20

@@ -1,11 +1,8 @@
-"""A session of Spark for the command line: the settings that veil needs, and one sentence where Spark cannot start.
+"""Sessions of Spark for the command line, and jobs as the driver runs them.
 
-Whoever has a session hands it to `SparkCollection` as it is: nothing here is needed then.
-
-A job of Spark from the driver's side: run to its end, watched by its stages, its failures told in one sentence.
-
-Nothing of a job counts unless all of it came through. Where no worker takes up work for a while, Spark would wait for
-ever; the job is ended then.
+A session gets the settings that veil needs; an existing session is passed to `SparkCollection` as it is. A job is
+watched by its stages, and its failures become one sentence. Nothing of a job counts unless all of it came through.
+Where no worker takes up work for a while, Spark would wait forever; the job is ended then.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from veil import errors
-from veil.engines.parts import Advance
+from veil.engines.counting import Advance
 from veil.engines.spark.tasks import OTHER_VERSION
 from veil.errors import EngineError, InputError, VeilError
 from veil.tools.messages import install_command
@@ -32,10 +29,16 @@ from veil.version import VERSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 LOCAL = "spark-local"
+PATIENCE = 60.0
+"""Seconds without any task at work after which a job is ended."""
+_EVERY = 0.2
 _WAIT = 10.0
 _LOOPBACK = ("127.0.0.1", "localhost")
+_RAISED = re.compile(r"veil\.errors\.(\w+): (.*)")
+_MISSING = re.compile(r"No module named '([\w.]+)'")
+_LOST = ("stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown", "UNAVAILABLE")
+Found = TypeVar("Found")
 
 
 def is_spark(engine: str) -> bool:
@@ -111,13 +114,6 @@ def _reached(engine: str) -> str:
     except (OSError, OverflowError):
         raise EngineError(f"no Spark answers at {host}:{port}: is its master running?") from None
     return host
-
-
-PATIENCE = 60.0
-"""Seconds without any task at work after which a job is ended."""
-_EVERY = 0.2
-
-Found = TypeVar("Found")
 
 
 def finished(spark: Any, work: Callable[[], Found], advance: Advance = lambda steps: None, people: int = 0) -> Found:
@@ -203,13 +199,6 @@ def _handled(spark: Any, so_far: Callable[[int, int], None]) -> Iterator[None]:
         yield
     finally:
         spark.removeProgressHandler(handle)
-
-
-# -- what went wrong ---------------------------------------------------------------------------------------------------
-
-_RAISED = re.compile(r"veil\.errors\.(\w+): (.*)")
-_MISSING = re.compile(r"No module named '([\w.]+)'")
-_LOST = ("stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown", "UNAVAILABLE")
 
 
 def raised(error: str) -> VeilError:

@@ -1,8 +1,8 @@
-"""What a task of Spark does: go through its share of the reports, and give integers back as bytes.
+"""A task of Spark: it goes through its share of the reports and returns integers as bytes.
 
-Functions here are found by their names on the workers, and get text, bytes and integers only. Before anything else a
-task compares versions: another veil may count otherwise. What is wrong with the data is wrong in every attempt, so it
-comes back as a row and is raised at the driver; whatever else fails is tried again by Spark.
+Workers find these functions by their names, and get text, bytes and integers only. First a task compares versions:
+another veil may count otherwise. An error in the data is an error in every attempt, so it comes back as a row and is
+raised at the driver; Spark repeats a task that fails otherwise.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veil.engines.parts import Ranges, TopCandidates, answers, count_answers, count_jointly, count_support, count_up
+from veil.engines.counting import Ranges, TopCandidates, answers, count_answers, count_jointly, count_support, count_up
 from veil.errors import EngineError, VeilError, WireError
-from veil.files.groups import REPORT_ID, ReportsFile
+from veil.files.reports import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
 from veil.study.continuations import Continuations
@@ -72,7 +72,7 @@ def run(
     one_thread_per_core()
     try:
         survey = parsed(task)
-        seen = Passing(_reports(survey, arguments, batches))
+        seen = ChecksummedChunks(_reports(survey, arguments, batches))
         ranges = Ranges(tuple(arguments["ranges"])) if "ranges" in arguments else None
         chunks = seen if ranges is None else map(ranges.kept, seen)
         for block, data in named(part)(survey, arguments, chunks):
@@ -123,7 +123,7 @@ def emit(
                 yield pa.RecordBatch.from_arrays(columns, names=[REPORT_ID, *made.schema.names])
 
 
-class Passing:
+class ChecksummedChunks:
     """Chunks that go by, counted and summed up: what one pass saw, every other must see."""
 
     def __init__(self, chunks: Iterator[Reports]) -> None:
@@ -201,7 +201,7 @@ def _row(
 
 def people(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
     """How many people there are, and how many of them answered each of some questions."""
-    questions, kept = arguments["questions"], Passing(iter(chunks))
+    questions, kept = arguments["questions"], ChecksummedChunks(iter(chunks))
     answered = count_answers(survey, kept, questions) if questions else np.zeros(0, np.int64)
     for _ in kept:
         pass
