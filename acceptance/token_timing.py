@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veil.collector.access import authorised, issue_token
+from veil.collector.keys_and_tokens import authorised, issue_token
 from veil.collector.store.blocks import BlockStore
 from veil.errors import ServiceError
 

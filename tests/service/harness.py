@@ -17,7 +17,7 @@ from tests.patience import LIMIT, until
 from tests.support.warm_start import COMMAND, Started, start
 
 from veil import OLH, Survey
-from veil.collector.access import SCOPES, issue_token
+from veil.collector.keys_and_tokens import SCOPES, issue_token
 from veil.collector.service import open_store
 from veil.collector.settings import CollectorSettings
 from veil.collector.surveys.catalogue import Catalogue

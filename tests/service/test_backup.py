@@ -20,9 +20,9 @@ from tests.support.commands import CliRunner
 from tests.support.next_schema import register
 
 from veil.cli.main import app
-from veil.collector import access as tokens
-from veil.collector.access import authorised, issue_token
+from veil.collector import keys_and_tokens as tokens
 from veil.collector.edge.decoding import decode_requests
+from veil.collector.keys_and_tokens import authorised, issue_token
 from veil.collector.service import Service, open_store
 from veil.collector.settings import CollectorSettings
 from veil.collector.store import seen

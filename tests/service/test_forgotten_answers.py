@@ -24,8 +24,8 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, Categories, Client, Ledger, Public, Rappor, Survey
 from veil.cli.main import app
-from veil.device.journal import open_locked
 from veil.device.ledger import ANSWERED
+from veil.device.ledger_file import open_locked
 from veil.device.online import OnlineClient, open_client
 from veil.device.outbox import Outbox
 from veil.device.repeated_answers import written
@@ -293,7 +293,10 @@ def test_a_full_disk_forgets_nothing_and_says_so(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger", lifetime=9.0)
     ledger.spend_once("a", ONE, "m1", "kept-m1")
     full = OSError(28, "No space left on device")
-    with mock.patch("veil.device.journal.write_secret", side_effect=full), pytest.raises(LedgerError, match="No space"):
+    with (
+        mock.patch("veil.device.ledger_file.write_secret", side_effect=full),
+        pytest.raises(LedgerError, match="No space"),
+    ):
         ledger.forget("a", "kept-m1")
     assert ledger.recall("a", "m1") == "kept-m1"
 

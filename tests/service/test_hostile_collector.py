@@ -15,7 +15,7 @@ from tests.service.hostile import ATTACKS, Hostile, Line, hostile
 from tests.service.middleman import between
 
 from veil import GRR, Client, Ledger, Survey
-from veil.collector.access import load_key, public_bytes
+from veil.collector.keys_and_tokens import load_key, public_bytes
 from veil.device import web
 from veil.device.web import Web
 from veil.errors import CollectorError, WireError

@@ -15,7 +15,7 @@ from tests.support.commands import CliRunner
 
 from veil import Client, Ledger
 from veil.cli.main import app
-from veil.collector.access import KeyWatch, adopt, claim, make_key
+from veil.collector.keys_and_tokens import KeyWatch, adopt, claim, make_key
 from veil.collector.store.blocks import BlockStore
 from veil.errors import CollectorError, ServiceError
 
@@ -77,7 +77,7 @@ def test_a_change_is_logged_once_and_can_be_undone(
     make: Callable[[], BlockStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
-    monkeypatch.setattr("veil.collector.access.log", lambda level, event, **facts: events.append(event))
+    monkeypatch.setattr("veil.collector.keys_and_tokens.log", lambda level, event, **facts: events.append(event))
     mine, other = make_key(tmp_path / "mine"), make_key(tmp_path / "other")
     store = make()
     claim(store, mine)

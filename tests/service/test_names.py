@@ -11,7 +11,7 @@ from tests.patience import LIMIT
 from tests.service.harness import running
 
 from veil import GRR, Survey
-from veil.collector.access import load_key, public_bytes
+from veil.collector.keys_and_tokens import load_key, public_bytes
 from veil.collector.store.base import Store, StoredSurvey
 from veil.collector.store.postgres import PostgresStore
 from veil.collector.store.sqlite import SqliteStore

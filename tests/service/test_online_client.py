@@ -33,7 +33,7 @@ from tests.support.commands import CliRunner, Result
 from veil import GRR, OLH, Categories, Client, Ledger, Public, Rappor, Record, Survey
 from veil.cli.device import held_value
 from veil.cli.main import app
-from veil.collector.access import load_key, public_bytes
+from veil.collector.keys_and_tokens import load_key, public_bytes
 from veil.device.online import Clock, OnlineClient, open_client
 from veil.device.outbox import Outbox
 from veil.device.web import read_address

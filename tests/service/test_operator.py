@@ -22,8 +22,8 @@ from tests.support.snippets import blocks
 from veil import GRR, Survey
 from veil.cli.demo import _serving
 from veil.cli.main import app
-from veil.collector.access import fingerprint, load_key, public_bytes
 from veil.collector.edge.decoding import decode_requests
+from veil.collector.keys_and_tokens import fingerprint, load_key, public_bytes
 from veil.collector.service import open_store
 from veil.collector.settings import CollectorSettings, load_settings
 from veil.collector.store.base import Group, StoredTally

@@ -15,8 +15,8 @@ import pytest
 from tests.service.harness import FRAMED, framed
 
 from veil import OLH, Integers, Interval, Record, SquareWave, Text
-from veil.collector.access import SCOPES, issue_token
 from veil.collector.http.app import App
+from veil.collector.keys_and_tokens import SCOPES, issue_token
 from veil.collector.service import Service
 from veil.collector.settings import CollectorSettings
 from veil.engines import MemoryCollection

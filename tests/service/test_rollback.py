@@ -19,8 +19,8 @@ from tests.service.harness import Collector, running
 from tests.service.middleman import Middleman
 
 from veil import OLH, Categories, Ledger, Public, Survey
-from veil.collector.access import load_key, public_bytes
 from veil.collector.http.app import App
+from veil.collector.keys_and_tokens import load_key, public_bytes
 from veil.collector.service import Service
 from veil.collector.settings import CollectorSettings
 from veil.collector.surveys.catalogue import draft_of, key_text, published

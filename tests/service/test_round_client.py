@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.service.harness import FRAMED, Collector, running
 
 from veil import GRR, Interval, Ledger, Piecewise, Rappor, Survey
-from veil.collector.access import load_key, public_bytes
+from veil.collector.keys_and_tokens import load_key, public_bytes
 from veil.collector.store.base import StoredSurvey
 from veil.collector.surveys.catalogue import published, published_round
 from veil.device import RoundClient, verified, verified_round

@@ -17,9 +17,9 @@ from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
 from veil import GRR, OLH, Survey
-from veil.collector.access import SCOPES
 from veil.collector.http.openapi import document
 from veil.collector.http.routes import ROUTES
+from veil.collector.keys_and_tokens import SCOPES
 from veil.collector.service import open_store
 from veil.itemsets import SVIM
 from veil.tools.json_documents import digest

@@ -20,8 +20,8 @@ from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 from tests.service.reports import group
 
 from veil import GRR, OLH, Survey
-from veil.collector.access import load_key
 from veil.collector.http.routes import get_metrics
+from veil.collector.keys_and_tokens import load_key
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.service import Service, open_store
 from veil.collector.settings import CollectorSettings

@@ -19,9 +19,9 @@ from tests.service.harness import FRAMED, SURVEY, framed, running, values
 from tests.service.kills import kill_under_load
 from tests.service.postgres import Server
 
-from veil.collector.access import issue_token
 from veil.collector.edge.commit import CommitQueue
 from veil.collector.edge.decoding import decode_requests
+from veil.collector.keys_and_tokens import issue_token
 from veil.collector.monitoring.metrics import Metrics
 from veil.collector.service import Service
 from veil.collector.settings import CollectorSettings

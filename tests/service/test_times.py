@@ -18,7 +18,7 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, Client, Ledger, Survey
 from veil.cli.main import app
-from veil.collector.access import public_bytes
+from veil.collector.keys_and_tokens import public_bytes
 from veil.collector.surveys.catalogue import published_round
 from veil.device.client import RoundClient, RoundPart
 from veil.device.statements import statements

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from tests.service.harness import SURVEY
 
-from veil.collector import access as tokens
-from veil.collector.access import authorised, issue_token
+from veil.collector import keys_and_tokens as tokens
 from veil.collector.http.routes import _authorised_study
+from veil.collector.keys_and_tokens import authorised, issue_token
 from veil.collector.store.sqlite import SqliteStore
 from veil.errors import ServiceError
 

@@ -10,8 +10,8 @@ import pytest
 from tests.service.harness import SURVEY, framed, values
 
 from veil import GRR, OLH, Survey, Text
-from veil.collector.access import adopt, load_key
 from veil.collector.edge.decoding import decode_requests
+from veil.collector.keys_and_tokens import adopt, load_key
 from veil.collector.service import Service
 from veil.collector.settings import CollectorSettings
 from veil.collector.store.base import Group, StoredStudy, StoredSurvey

@@ -18,7 +18,7 @@ from tests.support.commands import CliRunner, Result
 
 from veil import OLH, Categories, Client, Ledger, Public, Survey
 from veil.cli.main import app
-from veil.collector.access import load_key
+from veil.collector.keys_and_tokens import load_key
 from veil.collector.surveys.catalogue import key_text
 from veil.device.online import Clock, open_client
 from veil.device.statements import best_text

@@ -16,9 +16,9 @@ which still holds if the shuffler tells. Thesis chapter 9; docs/shuffle.md. `vei
 """
 
 from veil.accounting import bounds
-from veil.accounting.accountant import Bracket, Fakes, delta_of
 from veil.accounting.amplification import Method, ShuffleGuarantee, amplify, largest_local
 from veil.accounting.blanket import Blanket, blanket_of
+from veil.accounting.blanket_delta import Bracket, Fakes, delta_of
 from veil.accounting.designs import Bound, ShuffleDesign, design, designs
 from veil.accounting.fakes import Shuffler, against_server, against_server_and_users, least_share, variance_with_fakes
 from veil.accounting.peos_designs import PeosDesign, design_peos, designs_peos

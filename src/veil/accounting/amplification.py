@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from veil.accounting import bounds
-from veil.accounting.accountant import Bracket, Fakes, delta_of
 from veil.accounting.blanket import Blanket, blanket_of
+from veil.accounting.blanket_delta import Bracket, Fakes, delta_of
 from veil.accounting.bounds import check_delta, check_users
 from veil.errors import ParameterError
 from veil.privacy import Guarantee, check_epsilon

@@ -22,9 +22,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from veil.accounting import bounds
-from veil.accounting.accountant import Fakes
 from veil.accounting.amplification import ShuffleGuarantee, amplify, certified, promised, unshuffled
 from veil.accounting.blanket import blanket_of
+from veil.accounting.blanket_delta import Fakes
 from veil.accounting.bounds import check_delta, check_users
 from veil.errors import ParameterError, WireError
 from veil.privacy import decimal_text

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from veil.accounting.accountant import delta_of
 from veil.accounting.amplification import ShuffleGuarantee, unshuffled
 from veil.accounting.blanket import blanket_of, fewest_fakes
+from veil.accounting.blanket_delta import delta_of
 from veil.accounting.bounds import check_delta, check_users
 from veil.accounting.fakes import (
     FakeBound,

@@ -343,7 +343,7 @@ def create_token(
     days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
 ) -> Document:
     """Create a token and print it. It cannot be shown again."""
-    from veil.collector.access import issue_token, new_name
+    from veil.collector.keys_and_tokens import issue_token, new_name
 
     name = new_name() if name is None else name  # the audit log knows it, too
     asked = {"scopes": scopes, "survey": survey, "note": note, "name": name, "days": days}
@@ -383,7 +383,7 @@ def revoke_token(
 @command(key_app, "show")
 def show_key(on: DatabaseContext) -> Document:
     """Show the public key that devices verify surveys with, and its fingerprint."""
-    from veil.collector.access import check_key_file, fingerprint, load_key
+    from veil.collector.keys_and_tokens import check_key_file, fingerprint, load_key
     from veil.collector.surveys.catalogue import key_text
 
     check_key_file(on.store, on.settings.key_path)
@@ -398,8 +398,8 @@ def make_key(
 ) -> Document:
     """Create another key and show its public key. Give it to devices before you adopt the key."""
     check_installed()
-    from veil.collector.access import fingerprint
-    from veil.collector.access import make_key as made
+    from veil.collector.keys_and_tokens import fingerprint
+    from veil.collector.keys_and_tokens import make_key as made
     from veil.collector.surveys.catalogue import key_text
 
     key = made(file)
@@ -413,7 +413,7 @@ def adopt_key(
     on: DatabaseContext, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
     """From now on, sign this database's surveys with the key in the key file."""
-    from veil.collector.access import adopt, fingerprint, is_own, load_key
+    from veil.collector.keys_and_tokens import adopt, fingerprint, is_own, load_key
 
     path = on.settings.key_path
     if path.exists() and is_own(on.store, key := load_key(path)):

@@ -232,7 +232,7 @@ def _serving(folder: Path) -> Iterator[int]:
 
 
 def _token(folder: str) -> str:
-    from veil.collector.access import issue_token
+    from veil.collector.keys_and_tokens import issue_token
     from veil.collector.service import open_store
     from veil.collector.settings import CollectorSettings
 

@@ -16,7 +16,7 @@ from veil.errors import DomainError, InputError, ServiceError
 
 if TYPE_CHECKING:
     from veil.device import Ledger
-    from veil.device.journal import Caps
+    from veil.device.ledger_file import Caps
     from veil.domain import Domain
 
 _MIDDLE = "/v1/surveys/"

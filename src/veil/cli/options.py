@@ -51,7 +51,7 @@ def experiments() -> Names:
 
 def scopes() -> Names:
     """What a token of the collector may be allowed to do."""
-    from veil.collector.access import SCOPES
+    from veil.collector.keys_and_tokens import SCOPES
 
     return list(SCOPES.items())
 

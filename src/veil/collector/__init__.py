@@ -3,7 +3,7 @@
 It needs `veil-ldp[collector]`; docs/collector/ describes it.
 
 - `serve` runs the process, `service` is what all requests share, and `settings` reads its settings.
-- `access` has the signing key and the tokens; `problems` turns errors into HTTP refusals.
+- `keys_and_tokens` has the signing key and the tokens; `problems` turns errors into HTTP refusals.
 - `http` has the routes, `edge` the connections and the commit of reports, `store` the databases, `surveys` what is
   asked and answered, and `monitoring` health, logs and metrics.
 """

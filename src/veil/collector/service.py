@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from veil.collector.access import KeyWatch, fingerprint, is_signed_for, own_key
 from veil.collector.edge.commit import CommitQueue
+from veil.collector.keys_and_tokens import KeyWatch, fingerprint, is_signed_for, own_key
 from veil.collector.monitoring.health import Health
 from veil.collector.monitoring.logs import log
 from veil.collector.monitoring.metrics import Metrics, measure

@@ -1,8 +1,8 @@
 """The budget that a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
 
-The file is a journal of charges and caps (`veil.device.journal`), flushed to the disk before a charge counts. The last
-line about caps is in force, for all processes that share the file. Once an answer is delivered, `forget` writes the
-file anew without what recognises and repeats it; its charge stays.
+The file is a journal of charges and caps (`veil.device.ledger_file`), flushed to the disk before a charge counts. The
+last line about caps is in force, for all processes that share the file. Once an answer is delivered, `forget` writes
+the file anew without what recognises and repeats it; its charge stays.
 
 Ratios multiply, so their logarithms add: a charge costs ln(ratio) of the exact guarantee, rounded up at the 70th place,
 and costs are added exactly. Ten charges of 0.1 are within 1, and so are fifteen of `split_epsilon(1.0, 15)`, although
@@ -21,7 +21,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 
-from veil.device.journal import CAPS, Caps, Charge, append, create, open_locked, read, read_asked, rewrite, shown
+from veil.device.ledger_file import CAPS, Caps, Charge, append, create, open_locked, read, read_asked, rewrite, shown
 from veil.errors import AnsweredError, BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, fraction_text, ln_above, read_fraction
 from veil.tools.processes import ProcessLock, process_mark

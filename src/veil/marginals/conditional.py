@@ -15,7 +15,7 @@ from veil.marginals.intervals import Bounds
 from veil.marginals.marginal import CellTable
 from veil.privacy import Guarantee
 from veil.results.base import Result
-from veil.results.change_statistics import adjusted_p_values
+from veil.results.change_tests import adjusted_p_values
 from veil.results.units import Unit, make_table
 from veil.tools.numbers import alpha_of, two_sided
 

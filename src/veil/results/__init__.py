@@ -4,7 +4,7 @@
     estimate         frequencies of values                      laws     how estimates scatter: variances and intervals
     distribution     the distribution of a number               bands    its intervals, by what they assume
     mean             means, variances and Haar coefficients
-    change, differences, change_statistics    changes between two results, with intervals and tests
+    change, differences, change_tests    changes between two results, with intervals and tests
     units, codec     columns with units; results as JSON        render   terminal, notebooks, files and pictures
 
 Every result is a `Result` with a table, facts and remarks, which the terminal, JSON, files and notebooks render alike.

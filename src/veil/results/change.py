@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from veil.errors import MismatchError
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked
-from veil.results.change_statistics import (
+from veil.results.change_tests import (
     adjusted_p_values,
     frequency_p_values,
     frequency_reach,
@@ -148,13 +148,13 @@ class FrequencyChange(Change):
     def interval(self, level: float = 0.95) -> Floats:
         """A confidence interval for each difference, within -1 to 1: an array of (low, high).
 
-        About the people who answered: see `veil.results.change_statistics.square_and_add`.
+        About the people who answered: see `veil.results.change_tests.square_and_add`.
         """
         return np.stack(square_and_add(*(frequency_reach(side, level) for side in (self.after, self.before))), axis=1)
 
     @cached_property
     def p_values(self) -> Floats:
-        """The p-value of each difference: see `veil.results.change_statistics.frequency_p_values`."""
+        """The p-value of each difference: see `veil.results.change_tests.frequency_p_values`."""
         return frequency_p_values(self.after, self.before)
 
     @property

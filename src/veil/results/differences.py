@@ -20,7 +20,7 @@ from veil.results.bands.base import Bands
 from veil.results.bands.free import FreeBands
 from veil.results.base import Result
 from veil.results.change import Change, FrequencyChange, MeanChange, check_same
-from veil.results.change_statistics import reach_of, square_and_add
+from veil.results.change_tests import reach_of, square_and_add
 from veil.results.distribution import QUANTILES, Distribution
 from veil.results.estimate import Estimate
 from veil.results.mean import Mean, MeanAndVariance

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.results.change import Change, check_same
-from veil.results.change_statistics import adjusted_p_values, normal_p_value
+from veil.results.change_tests import adjusted_p_values, normal_p_value
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import Answer, key_unit
 from veil.tools.numbers import alpha_of, two_sided

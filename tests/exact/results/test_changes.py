@@ -14,7 +14,7 @@ from scipy import stats
 from veil import GRR, OLH, OUE, Categories
 from veil.kernels.tails import fisher_p_values
 from veil.results import Estimate
-from veil.results.change_statistics import adjusted_p_values, frequency_p_values, frequency_reach, square_and_add
+from veil.results.change_tests import adjusted_p_values, frequency_p_values, frequency_reach, square_and_add
 
 Floats = NDArray[np.float64]
 ALPHA = 0.05

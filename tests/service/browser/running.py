@@ -14,7 +14,7 @@ import httpx
 from tests.service.harness import running
 
 from veil import Survey
-from veil.collector.access import load_key, public_bytes
+from veil.collector.keys_and_tokens import load_key, public_bytes
 from veil.collector.surveys.catalogue import draft_of, published
 from veil.files import read_reports
 from veil.reports.columns import Reports

@@ -18,7 +18,7 @@ from veil.mechanisms import PureOracle
 from veil.post import redraw_counts
 from veil.reports.columns import Reports
 from veil.reports.tally import Tally
-from veil.results.change_statistics import frequency_p_values
+from veil.results.change_tests import frequency_p_values
 from veil.results.estimate import Estimate
 from veil.survey import Survey
 from veil.wire.ring import ring_of

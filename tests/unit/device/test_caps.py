@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from veil import GRR, Guarantee, Ledger
-from veil.device.journal import HEADER, Caps, _line
+from veil.device.ledger_file import HEADER, Caps, _line
 from veil.errors import BudgetError, LedgerError, ParameterError
 
 NOW = date(2026, 11, 19)

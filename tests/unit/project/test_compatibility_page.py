@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from veil.collector.store.schema import latest
-from veil.device import journal, outbox
+from veil.device import ledger_file as journal
+from veil.device import outbox
 from veil.study import study
 from veil.wire import frames
 

@@ -26,7 +26,7 @@ from veil.results import (
     MeanChange,
     Result,
 )
-from veil.results.change_statistics import adjusted_p_values
+from veil.results.change_tests import adjusted_p_values
 from veil.results.render.files import document
 from veil.results.render.layout import to_html
 

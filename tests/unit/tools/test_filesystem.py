@@ -16,7 +16,7 @@ import pytest
 import veil
 from veil import GRR, OLH, Guarantee, Ledger
 from veil.cli.input import kept_seed
-from veil.collector.access import make_key
+from veil.collector.keys_and_tokens import make_key
 from veil.device.outbox import Outbox, Parcel
 from veil.errors import LedgerError, StoreError
 from veil.histogram import Histogram

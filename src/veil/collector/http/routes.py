@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from veil.collector.access import ANY_SURVEY, AnySurvey, authorised
 from veil.collector.edge.commit import refusal_of
 from veil.collector.edge.decoding import count_frames, frames_of_arrow
 from veil.collector.edge.limits import read_body, read_json
 from veil.collector.http import openapi
+from veil.collector.keys_and_tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.collector.monitoring.logs import log
 from veil.collector.service import Service
 from veil.collector.store.base import StoredSurvey, TokenRecord

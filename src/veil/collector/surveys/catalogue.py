@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from veil.collector.access import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
+from veil.collector.keys_and_tokens import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
 from veil.collector.settings import MAX_DAYS, CollectorSettings
 from veil.collector.store.base import Store, StoredSurvey
 from veil.device.client import ROUND_PURPOSE, RoundPart

@@ -23,7 +23,7 @@ from veil.mechanisms import PureOracle
 from veil.privacy import split_epsilon
 from veil.reports.layout import Columns
 from veil.sql.designs.base import Design, RowEstimator
-from veil.sql.designs.contrasts import NodeReads, contrasts_read, nodes_read
+from veil.sql.designs.decomposition import NodeReads, contrasts_read, nodes_read
 from veil.sql.designs.fanouts import chosen_fan_outs, fitted_fan_outs, trees_of
 from veil.sql.designs.grouped import (
     Floats,

@@ -25,7 +25,7 @@ from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.reports.layout import Columns
 from veil.sql.designs.base import Design, RowEstimator
-from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_read, nodes_read
+from veil.sql.designs.decomposition import Combination, NodeReads, contrasts_read, nodes_read
 from veil.sql.language.query import Box
 from veil.survey import Ask, EachOf, OneOf, Question
 from veil.tree import Tree

@@ -19,7 +19,7 @@ from veil.domain import Record
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.privacy import split_epsilon
 from veil.sql.designs.base import Design, RowEstimator
-from veil.sql.designs.contrasts import Combination, contrasts_read, contrasts_variance, nodes_read
+from veil.sql.designs.decomposition import Combination, contrasts_read, contrasts_variance, nodes_read
 from veil.sql.designs.fanouts import chosen_fan_outs, combined_levels, trees_of
 from veil.sql.designs.grouped import GroupedDesign, Groups, Oracle, TogetherValues, combination_of, oracle_for, view_of
 from veil.sql.language.query import Box

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.sql.designs.base import RowEstimator
-from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_variance
+from veil.sql.designs.decomposition import Combination, NodeReads, contrasts_variance
 from veil.sql.designs.grouped import GroupedDesign, GroupedValues, Oracle, oracle_for
 from veil.sql.language.query import Box
 from veil.survey import AttributeSets, EachOf, ListedSets

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import EmptyError, InputError
 from veil.sql.designs.base import RowEstimator
-from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_read
+from veil.sql.designs.decomposition import Combination, NodeReads, contrasts_read
 from veil.sql.designs.grouped import GroupedDesign, GroupedValues, Oracle
 from veil.sql.designs.hio import HIO
 from veil.sql.language.query import Box

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from veil.domain import Categories, Integers, Record
 from veil.errors import EmptyError
 from veil.sql import HIO
-from veil.sql.designs.contrasts import Combination, NodeReads, contrasts_read, nodes_read
+from veil.sql.designs.decomposition import Combination, NodeReads, contrasts_read, nodes_read
 from veil.sql.designs.fanouts import trees_of
 from veil.sql.designs.grouped import combination_of, oracle_for
 from veil.tree import Tree
