@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import Items, Survey, simulate
-from veil.cli import simulate as trials
+from veil.cli import trials
 from veil.entropy import SeededForExperiments
 from veil.itemsets import SVIM, SVSM
 from veil.simulation import walk_rounds

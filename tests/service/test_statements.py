@@ -10,7 +10,7 @@ import pytest
 from tests.service.harness import running
 from tests.service.test_online_client import key_of
 from tests.support.commands import CliRunner
-from tests.unit.test_vectors import read
+from tests.unit.project.test_vectors import read
 
 from veil import GRR, OLH, Client, Ledger, Public, Rappor, Survey
 from veil.cli.main import app

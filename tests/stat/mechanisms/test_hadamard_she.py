@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from acceptance.accuracy import population
-from tests.unit.test_golden import rows
+from tests.unit.project.test_golden import rows
 
 from veil import SHE, HadamardResponse
 from veil.entropy import SeededForExperiments
