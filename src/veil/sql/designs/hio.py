@@ -1,7 +1,7 @@
 """HIO and HI: all combinations of levels of the dimensions' trees (thesis 7.3 and 7.4.1).
 
 HIO asks each person about one combination with the whole budget. HI asks everybody about all combinations and splits
-the budget. How a box is read from the levels is in `contrasts`.
+the budget. How a box is read from the levels is in `decomposition`.
 """
 
 from __future__ import annotations
