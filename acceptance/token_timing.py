@@ -92,4 +92,4 @@ def _medians(cases: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
             start = time.perf_counter_ns()
             cases[names[i]]()
             row[i] = time.perf_counter_ns() - start
-    return dict(zip(names, np.median(taken[rounds // 10 :], axis=0) / 1_000, strict=True))
+    return dict(zip(names, (np.median(taken[rounds // 10 :], axis=0) / 1_000).tolist(), strict=True))
