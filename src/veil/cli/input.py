@@ -11,7 +11,7 @@ import datetime as dt
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ from veil.study import Collection, Study, StudyRun, TallyCollection, study_from_
 from veil.survey import Survey, SurveyTally
 from veil.tools.filesystem import write_atomically, write_secret
 from veil.tools.json_documents import canonical, parse_json, take
+from veil.tools.messages import name_file_in_errors
 from veil.wire.tallies import decode_tally, is_tally
 
 if TYPE_CHECKING:
@@ -91,17 +92,6 @@ def check_output(out: Path | None, inputs: Sequence[Path] = (), endings: Sequenc
         raise InputError(f"{out} is an input: writing there would destroy it")
 
 
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Say which file it was: several are read in a row."""
-    try:
-        yield
-    except (WireError, MismatchError) as problem:
-        if str(path) in str(problem):
-            raise
-        raise type(problem)(f"{path}: {problem}") from None
-
-
 class StudyInput(NamedTuple):
     """A study, and the survey that is asked now: in the folder of a run, that of the current round."""
 
@@ -156,7 +146,7 @@ def read_study(path: Path) -> Study:
 def read_published(path: Path) -> tuple[Study, bool]:
     """The study of a file, and whether that is a bare task. The file is read once: it may be a pipe."""
     check_inputs(path)
-    with naming(path):
+    with name_file_in_errors(path):
         text = path.read_bytes()
         return study_from_json(text), parse_json(text)["kind"] != "veil-study"
 
@@ -170,7 +160,7 @@ def open_run(folder: Path) -> StudyRun:
             f"there is no study in {folder}: `{begin}` begins one of several rounds, and `{randomize}` a table"
         )
     study = read_study(folder / STUDY_NAME)
-    with naming(folder):
+    with name_file_in_errors(folder):
         return StudyRun(study, folder)
 
 
@@ -188,7 +178,7 @@ def load_tallies(survey: Survey, paths: Sequence[Path]) -> SurveyTally:
 
 
 def _load_tally(survey: Survey, path: Path) -> SurveyTally:
-    with naming(path):
+    with name_file_in_errors(path):
         return decode_tally(survey, path.read_bytes())
 
 
@@ -282,7 +272,7 @@ def kept_seed(folder: Path, people: int, seed: int | None) -> int:
     if not path.exists():
         made = {"seed": str(some_seed(seed)), "people": people, "seeded": seed is not None}
         write_secret(path, canonical({"kind": "veil-trial", **made}))  # the seed undoes the privacy of every report
-    with naming(path):
+    with name_file_in_errors(path):
         kept, *same = take(parse_json(path.read_bytes()), "veil-trial", "seed", "people", "seeded")
         if not isinstance(kept, str) or not kept.isdecimal():
             raise WireError("a trial's seed is a number")

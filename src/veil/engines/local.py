@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +29,7 @@ from veil.engines.counting import (
     count_up,
     unwatched,
 )
-from veil.errors import EmptyError, InputError, MismatchError, WireError
+from veil.errors import EmptyError, InputError
 from veil.files.reports import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
@@ -39,6 +38,7 @@ from veil.reports.tally import Tally, check_fakes
 from veil.study.collection import Codes, Collection, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally, check_waves
+from veil.tools.messages import name_file_in_errors
 
 _FEW_QUESTIONS = 256
 
@@ -295,7 +295,7 @@ class FileCollection(ReportStream):
     def _opened(self) -> Iterator[ReportsFile]:
         waves = set[int]()
         for name in self._files:
-            with _naming(name), ReportsFile(name, self.survey, fakes=True) as file:
+            with name_file_in_errors(name), ReportsFile(name, self.survey, fakes=True) as file:
                 if file.has_ids:
                     raise InputError(
                         f"{name} has ids of reports, which may stand twice: count it with --engine spark-local, or"
@@ -307,7 +307,7 @@ class FileCollection(ReportStream):
 
     def chunks(self) -> Iterator[Reports]:
         for file in self._opened():
-            with _naming(file.path):
+            with name_file_in_errors(file.path):
                 yield from file.read()
 
     @cached_property
@@ -325,15 +325,6 @@ class FileCollection(ReportStream):
     @cached_property
     def expected(self) -> int:
         return sum(sum(file.rows) for file in self._opened())
-
-
-@contextmanager
-def _naming(file: str | Path) -> Iterator[None]:
-    """Say which file it was that is refused: several are read in a row."""
-    try:
-        yield
-    except (WireError, MismatchError) as problem:
-        raise problem if str(file) in str(problem) else type(problem)(f"{file}: {problem}") from None
 
 
 def _advancing(chunks: Iterable[Reports], advance: Advance) -> Iterator[Reports]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from veil.errors import ExtraError
+from veil.errors import ExtraError, MismatchError, WireError
 
 _MAX_LISTED = 20
 
@@ -109,3 +110,14 @@ def _path(place: str) -> Path | None:
     url = urlsplit(place)
     path = Path(url2pathname(url.path))
     return path if url.scheme == "file" and path.exists() else None
+
+
+@contextmanager
+def name_file_in_errors(path: str | Path) -> Iterator[None]:
+    """Add the name of a file to errors about its content that do not have it, where several files are read in a row."""
+    try:
+        yield
+    except (WireError, MismatchError) as problem:
+        if str(path) in str(problem):
+            raise
+        raise type(problem)(f"{path}: {problem}") from None
